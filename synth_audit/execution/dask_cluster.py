@@ -1,5 +1,6 @@
 """Workers of a Dask cluster: one that is there already, or one that is started on this machine."""
 
+import hashlib
 import io
 import logging
 import os
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from ipaddress import ip_address
 from typing import Any, TypeVar, cast
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -42,17 +44,22 @@ class DaskWorkers:
     Calls go straight to Dask: joblib's own way there waits for ever when a worker dies (joblib 1.6), hands
     the parallel parts of a call to the cluster again, and cannot give up what is at work.
 
+    An audit searches on one worker. Divided among workers, the rows that four audits search would be sent
+    encoded: 242 MB for 200,000 real rows of 20 columns, besides the 60 MB of tables that other audits read.
+
     Attributes:
         client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
             and is ours alone.
         sent: by its identity, each table that the cluster has. It goes there once, however many calls take
-            it, and leaves when it is gone here.
+            it, and leaves when it is gone here. contents: by the hash of its rows, since equal tables, such
+            as those with planted leaks of several audits, go there once together.
     """
 
     client: Any
     calls: Any
     own: Any = None
     sent: dict[int, Any] = field(default_factory=dict, repr=False)
+    contents: WeakValueDictionary[bytes, Any] = field(default_factory=WeakValueDictionary, repr=False)
 
     @property
     def size(self) -> int:
@@ -103,7 +110,11 @@ class DaskWorkers:
     def _sent(self, table: pa.Table) -> Any:
         """The table on the cluster; the scheduler keeps how it is had, for when a worker dies with it."""
         if id(table) not in self.sent:
-            self.sent[id(table)] = self.client.submit(_read, _streamed(table), pure=False)
+            stream = _streamed(table)
+            content = hashlib.sha256(stream).digest()
+            if (there := self.contents.get(content)) is None:
+                there = self.contents[content] = self.client.submit(_read, stream, pure=False)
+            self.sent[id(table)] = there
             weakref.finalize(table, self.sent.pop, id(table), None)
         return self.sent[id(table)]
 

@@ -4,10 +4,12 @@ import json
 import operator
 import os
 import pickle
+import shutil
+import signal
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import distributed  # noqa: F401 - its settings must be read before a test changes some of them
@@ -16,11 +18,15 @@ import pyarrow as pa
 import pytest
 from dask import config
 
+from synth_audit import api
 from synth_audit.errors import PlanError, Unavailable, may_pass
+from synth_audit.examination import audit_runner
+from synth_audit.execution import dask_cluster
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import opened
 
 pytestmark = pytest.mark.xdist_group("dask")
+SEARCHES = ("closest_record", "coverage", "linkability", "inference")
 KEYS = ("ca-file", "client.cert", "client.key")
 
 
@@ -75,12 +81,24 @@ def cluster(tmp_path):
             process.wait()
 
 
-def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd, monkeypatch):
+@pytest.fixture
+def hasty(monkeypatch):
+    """Dask would try for 30 seconds to find a scheduler again: as long as it may take to answer at first."""
+    connected = dask_cluster.connected
+
+    @contextmanager
+    def giving_up_soon(*where):
+        with connected(*where) as pool:
+            pool.client._timeout = pool.client.rpc.timeout = 1
+            yield pool
+
+    monkeypatch.setattr(dask_cluster, "connected", giving_up_soon)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd):
     address, scheduler, *_ = cluster
     with opened("dask", scheduler=address) as executor:
-        # Dask would try for 30 seconds to find it again: as long as it may take to answer at first.
-        monkeypatch.setattr(executor.pool.client, "_timeout", 1)
-        monkeypatch.setattr(executor.pool.client.rpc, "timeout", 1)
         context = RunContext(executor=executor)
         assert context.map("piece", abs, [-1, -2]) == [1, 2]
         scheduler.kill()
@@ -102,12 +120,62 @@ def test_a_table_goes_to_the_cluster_once_and_outlives_the_worker_that_has_it(cl
         )
         context = RunContext(executor=executor)
         rows = operator.attrgetter("num_rows")
-        assert context.map("piece", rows, [table] * 3) == [table.num_rows] * 3
+        equal = pa.table({"x": np.arange(100_000)})
+        assert context.map("piece", rows, [table, equal, table]) == [table.num_rows] * 3
         start()
         client.wait_for_workers(2, timeout=30)
         worker.kill()
         worker.wait()
         assert context.map("piece", rows, [table] * 3) == [table.num_rows] * 3
         assert sorted(sizes)[-1] > table.nbytes > 100 * sorted(sizes)[-2]
-        del table
+        del table, equal
         assert not executor.pool.sent
+
+
+@pytest.fixture
+def audit(population, tmp_path):
+    """Audits that search, in one workspace; ``then`` is called when the first has ended."""
+    # Too few rows to plant leaks among.
+    tables = population(38, 1), population(30, 2), population(38, 3)
+
+    def run(then=None, *, anew=False, **where):
+        waiting = [then] if then else []
+        if anew:
+            shutil.rmtree(tmp_path / "out/restricted/outcomes")
+
+        def tell(what, done, total):
+            if done and waiting:
+                waiting.pop()()
+
+        return api.audit(*tables, only=SEARCHES, out=tmp_path / "out", progress=tell, **where)
+
+    return run
+
+
+def test_audits_outlive_a_killed_worker_and_end_in_the_same_evidence(cluster, audit):
+    address, _, (worker,), start = cluster
+
+    def exchange():
+        """All that is at work is with the worker that dies."""
+        worker.kill()
+        worker.wait()
+        start()
+
+    there = audit(exchange, scheduler=address)
+    assert worker.returncode == -signal.SIGKILL
+    assert {o.audit: o.status for o in there.outcomes} == dict.fromkeys(SEARCHES, "measured")
+    assert there.digest == audit(anew=True).digest
+
+
+@pytest.mark.usefixtures("hasty")
+def test_what_ended_before_the_scheduler_was_killed_is_not_measured_again(cluster, audit, monkeypatch):
+    address, scheduler, *_ = cluster
+    with pytest.raises(Unavailable, match="scheduler has gone") as caught:
+        audit(scheduler.kill, scheduler=address)
+    assert may_pass(caught.value)
+    measured, run = [], audit_runner._run_one
+    monkeypatch.setattr(audit_runner, "_run_one", lambda c, task: measured.append(task.name) or run(c, task))
+    resumed = audit()
+    assert 0 < len(measured) < len(SEARCHES)
+    assert resumed.digest == audit(anew=True).digest
+    assert len(measured) > len(SEARCHES)
