@@ -269,9 +269,10 @@ def _among(
         for w, mine in enumerate(_each(weights)):
             near[w, block] = np.sort(_top(np.where(rows >= 0, _keyed(mine, rows), 0).T, kept).T, axis=1)
     rivals = np.zeros((WEIGHTINGS, FIRST, m), np.uint16)
-    weights = _of_pairs(columns, packed, known.people, known.asked[:, None])
-    for w, mine in enumerate(_each(weights)):
-        rivals[w][:, known.asked] = _top(np.where(known.people >= 0, mine, 0).T, FIRST)
+    some = np.isin(known.asked, _rows(near))
+    asked, people = known.asked[some], known.people[some]
+    for w, mine in enumerate(_each(_of_pairs(columns, packed, people, asked[:, None]))):
+        rivals[w][:, asked] = _top(np.where(people >= 0, mine, 0).T, FIRST)
     rivals[..., replaced] = _rivals(columns, packed, replaced, FIRST) >> np.uint64(_PLACE)
     return near, rivals
 
@@ -296,7 +297,7 @@ def _of_pairs(
     shape = np.broadcast_shapes(record.shape, row.shape)
     total = np.zeros(shape, np.uint64)
     for column, table in zip(columns, packed, strict=True):
-        total += table[column.people[record], column.release[row]]
+        total += table.take(column.people[record] * len(table) + column.release[row])
     return total
 
 
