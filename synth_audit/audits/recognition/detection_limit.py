@@ -1,9 +1,9 @@
 """Detection limits: the smallest leak that the whole procedure would have found on this table.
 
 For each class of leak, rows of the release are replaced by what a share g of the training people would
-leave. All views are computed again and the test is repeated. Rows that were left as they are stand out for
-hardly anybody for whom they did not before, so only those that did and the new ones are compared
-(:class:`~synth_audit.audits.recognition.people.ReleaseMemory`). The margin
+leave. All views are computed again and the test is repeated. To spare time, a person is compared with the new
+rows and with those that stood out before (:class:`~synth_audit.audits.recognition.people.ReleaseMemory`). The
+margin
 
     x = mean(S) - c
 

@@ -102,7 +102,7 @@ class PooledWords:
 class ReleaseMemory:
     """What comparisons with a release found, so that a planted leak costs the rows that it replaces.
 
-    A row that was left as it is stands out for hardly anybody for whom it did not before. So once rows were
+    A row that is left as it is seldom stands out for a person for whom it did not before. So once rows were
     replaced, a view need look only at what it found, and at the new rows.
 
     Attributes:
