@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
@@ -23,7 +23,7 @@ from synth_audit.execution.executor import Ending, Executor, Piece
 from synth_audit.findings.measurement import Exposure, Findings
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.neighbours.gpu_scores import scored_on
-from synth_audit.plugins.audit import Audit, AuditInfo, AuditOutcome, Need, Status, Subject
+from synth_audit.plugins.audit import Audit, AuditInfo, AuditOutcome, Cost, Need, Status, Subject
 from synth_audit.plugins.generator import refits
 from synth_audit.store.evidence import FORM
 from synth_audit.table.schema import Role
@@ -97,10 +97,12 @@ def candidate_tasks(audits: Mapping[str, Audit], subject: Subject) -> list[Audit
 def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResult, ...]:
     """What became of each task, in order; the numbers do not depend on the context's executor.
 
-    Audits that spread their own work run one after the other, the others beside one another before them.
+    Audits that spread their own work run one after the other, the others beside one another before them,
+    the costliest first.
     What the context's journal knows is taken over, and what ends is journaled.
     """
-    order = sorted(range(len(tasks)), key=lambda i: tasks[i].audit.info.spreads)
+    infos, costs = [task.audit.info for task in tasks], get_args(Cost)
+    order = sorted(range(len(tasks)), key=lambda i: (infos[i].spreads, -costs.index(infos[i].cost)))
     ended = {i: found for i in order if (found := _journaled(tasks[i], context)) is not None}
 
     def tell(piece: str = "") -> None:

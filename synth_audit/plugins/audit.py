@@ -42,6 +42,10 @@ class Leak(StrEnum):
     OWN = "leaks that it plants itself, so the known-answer check leaves it out"
 
 
+Cost = Literal["instant", "seconds", "minutes", "hours"]
+"""From the shortest to the longest."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditInfo:
     """What the catalogue, the plan's schema, the gate vocabulary and the report say of an audit.
@@ -57,7 +61,7 @@ class AuditInfo:
         leak: what the known-answer check plants for it.
         default: whether a plan that names no audits runs it; a gate brings an audit along in any case.
         spreads: it gives its work to ``context.map``, so it runs alone instead of beside others.
-        cost: rough order of its running time on tens of thousands of rows.
+        cost: rough order of its running time on tens of thousands of rows; what takes longest starts first.
         source: where the definitions come from.
     """
 
@@ -71,7 +75,7 @@ class AuditInfo:
     leak: Leak = Leak.COPIES
     default: bool = True
     spreads: bool = False
-    cost: Literal["instant", "seconds", "minutes", "hours"] = "seconds"
+    cost: Cost = "seconds"
     source: str = ""
 
     def quantity(self, name: str) -> Quantity:

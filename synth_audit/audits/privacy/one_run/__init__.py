@@ -384,7 +384,7 @@ class OneRun:
         quantities=QUANTITIES,
         risk="membership",
         needs=(Need.CONTROL,),
-        cost="seconds",
+        cost="minutes",
         source=(
             "Steinke, Nasr & Jagielski 2023; Wallenius 1963; van Breugel et al. 2023 (density ratio); "
             "Mahloujifar, Melis & Chaudhuri 2024 (mu)"
