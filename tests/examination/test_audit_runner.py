@@ -210,6 +210,20 @@ def test_progress_is_told_before_and_after():
     assert told == [("audits: one", 0, 2), ("audits: two", 1, 2), ("audits", 2, 2)]
 
 
+def test_the_costliest_audits_start_first_and_those_that_spread_come_last():
+    costs = {
+        "one": {"cost": "instant"},
+        "two": {"cost": "minutes"},
+        "three": {"cost": "hours", "spreads": True},
+    }
+    audits, begun = {}, []
+    for name, told in costs.items():
+        audits[name] = Probe()
+        object.__setattr__(audits[name], "info", replace(Probe.info, **told))
+    run_audits(audits, subject(), RunContext(progress=lambda what, done, total: begun.append(what)))
+    assert begun == ["audits: two", "audits: one", "audits: three", "audits"]
+
+
 def test_progress_names_planted_leaks_and_counts_the_audits_alone():
     told = []
     own = [AuditTask(n, Probe(), subject(), n, (n,)) for n in ("one", "two")]
