@@ -249,12 +249,15 @@ def drawn(runs: Sequence[Run]) -> str:
             points = " ".join(f"{across[i]:.1f},{up[i]:.1f}" for i in of)
             parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>')
             for i in of:
-                value = runs[i].peak if k else runs[i].cpu
                 fill = "#fff" if runs[i].code == ENDED else colour
                 parts.append(
                     f'<circle cx="{across[i]:.1f}" cy="{up[i]:.1f}" r="3.5" fill="{fill}" stroke="{colour}"/>'
-                    f'<text x="{across[i]:.1f}" y="{up[i] - 8:.1f}" fill="{colour}">{value:.3g}</text>'
                 )
+            value = runs[of[-1]].peak if k else runs[of[-1]].cpu
+            parts.append(
+                f'<text x="{across[of[-1]] + 8:.1f}" y="{up[of[-1]] + 4:.1f}" text-anchor="start" '
+                f'fill="{colour}">{value:.3g}</text>'
+            )
     for i, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
         if name:
             place = f'x="{edge + 150 * i}" y="{height + 5}" text-anchor="start"'
