@@ -34,8 +34,11 @@ FIRST, LAST = 4, 8
 """The best row is compared with the mean of the fifth to eighth best, which copies rarely reach, and for
 each row its person with the second to fourth best."""
 
+RECORDS, ROWS = 64, 1024
+"""Records and rows that are weighed at once: the weights, half a MiB, stay in a processor's cache."""
+
 AT_ONCE = 2**18
-"""Pairs of people and rows that are weighed at once."""
+"""Named pairs that are weighed at once."""
 
 SPARE = 4
 """Rows and people that are kept beyond those that are compared: replaced rows leave gaps, and weights move a
@@ -45,12 +48,17 @@ _PLACE = 32
 """Bits that name a row, below those of its weight."""
 
 Packed = npt.NDArray[np.uint64]
+Cells = npt.NDArray[np.integer[Any]]
+
+_COLUMN = 48
+"""Bits of a weight and its row, below those that name a column while several are sorted at once."""
 
 _CHUNKS = 16
 """Chunks of rows for each weight that is kept: few rows of the others are looked at."""
 
-_FEWER = 8
-"""Columns form a group while it has this many times fewer combinations than rows: then it costs little."""
+_FEWER, _COMBINATIONS = 8, 2048
+"""Columns form a group while it has so many times fewer combinations than rows, so that it costs little, and
+so many at most, whose weights stay in the cache as well."""
 
 _PAIRS = 2**14
 """Random pairs that say which columns agree together: correlations are known to 0.01."""
@@ -66,8 +74,8 @@ class CodedCells:
         middles: a typical number of each cell; empty for labels, shape (k,).
     """
 
-    people: Positions = field(repr=False)
-    release: Positions = field(repr=False)
+    people: Cells = field(repr=False)
+    release: Cells = field(repr=False)
     shares: Floats = field(repr=False)
     middles: Floats = field(repr=False)
 
@@ -89,7 +97,7 @@ class CodedCells:
         else:
             k = min(int(both.max(initial=0)) + 1, LABELS)
             cells, middles = np.where(both < 0, k, both % LABELS).astype(np.intp), np.empty(0)
-        people, release = cells[:n], cells[n:]
+        people, release = cells[:n], cells[n:].astype(np.int16)
         counts = [np.bincount(c, minlength=k + 1)[:k] for c in (people, release)]
         shares = sum(c / max(1, c.sum()) for c in counts) / 2
         return cls(people, release, shares, middles)
@@ -170,44 +178,40 @@ def matched(
         person: given where the rows are the people's own records: nobody is compared with themselves.
         memory: keeps which pairs stand out, under a name; or spares all others, once rows were replaced.
     """
-    n, m = len(columns[0].people), len(columns[0].release)
+    m = len(columns[0].release)
     steps = (2**16 - 1) / max(1e-9, float(np.sum([t.max(axis=(1, 2)) for t in tables], axis=0).max()))
     packed = [_packed(t, steps) for t in tables]
     kept = min(kept * repeats, m)
     if memory and (known := memory.known(name)):
-        near, rivals = _among(columns, packed, kept, known, memory.replaced)
-        return _row_matches(near, rivals, repeats, steps)
+        return _row_matches(*_among(columns, packed, kept, known, memory.replaced), repeats, steps)
     wanted = min(kept + SPARE, m) if memory and memory.keeps else kept
-    near = np.empty((WEIGHTINGS, n, wanted), np.uint64)
-    rivals = np.zeros((WEIGHTINGS, FIRST, m), np.uint16)
-    for start, weights in _weighed(columns, packed):
-        block = slice(start, start + len(weights))
-        if person is not None:
-            weights[person[block, None] == person[None]] = 0
-        for w, mine in enumerate(_each(weights)):
-            near[w, block] = _largest(mine, wanted)
-            better = np.flatnonzero(mine.max(axis=0) > rivals[w].min(axis=0))
-            rivals[w][:, better] = _top(np.concatenate([mine[:, better], rivals[w][:, better]]), FIRST)
+    near = best_rows(columns, packed, wanted, person)
+    asked = np.unique(_rows(near))
+    rivals = _rivals(columns, packed, asked, FIRST + SPARE if memory else FIRST, person)
     if memory and memory.keeps:
-        memory.found[name] = NearPairs.of(columns, packed, _rows(near))
-    return _row_matches(near[..., wanted - kept :], rivals, repeats, steps)
+        memory.found[name] = NearPairs(named_once(_rows(near)), asked, named_once(_rows(rivals)))
+    return _row_matches(near[..., wanted - kept :], asked, _weights(rivals[..., -FIRST:]), repeats, steps)
 
 
-def _row_matches(near: Packed, rivals: npt.NDArray[np.uint16], repeats: int, steps: float) -> RowMatches:
+def _row_matches(
+    near: Packed, asked: Positions, rivals: npt.NDArray[np.uint16], repeats: int, steps: float
+) -> RowMatches:
     """What is said of the best rows, see above.
 
     Args:
         near: the best rows of each record, ``weight << 32 | row``, shape (weightings, records, kept).
-        rivals: largest weights of each row, shape (weightings, FIRST, rows).
+        asked: all of these rows, ascending.
+        rivals: largest weights of each of them, shape (weightings, asked, FIRST).
     """
-    value, row, kept = (near >> np.uint64(_PLACE)).astype(np.float64), _rows(near), near.shape[2]
+    value, row, kept = _weights(near).astype(np.float64), _rows(near), near.shape[2]
     best = value[..., -1]
     compared = slice(max(0, kept - LAST * repeats), max(1, kept - FIRST * repeats))
     others = value[..., compared].mean(axis=2)
     margin = best - others
-    mutual = np.empty_like(best)
-    for w in range(WEIGHTINGS):
-        mutual[w] = _mutual(value[w], row[w], others[w], rivals[w].T.astype(np.float64))
+    # A row's own best person is left out: it is the one who is asked about, or a better claim to the row.
+    usual = np.sort(rivals.astype(np.float64), axis=2)[..., :-1].mean(axis=2)
+    usual = np.take_along_axis(usual[:, None], np.searchsorted(asked, row), axis=2)
+    mutual = np.minimum(value - others[..., None], value - usual).max(axis=2)
     return RowMatches(best / steps, margin / steps, mutual / steps, value / steps, row)
 
 
@@ -224,13 +228,6 @@ class NearPairs:
     rows: Positions = field(repr=False)
     asked: Positions = field(repr=False)
     people: Positions = field(repr=False)
-
-    @classmethod
-    def of(cls, columns: Sequence[CodedCells], packed: Sequence[Packed], rows: Positions) -> Self:
-        """From the best rows of each record, shape (weightings, records, kept)."""
-        asked = np.unique(rows)
-        people = _rivals(columns, packed, asked, FIRST + SPARE)
-        return cls(named_once(rows), asked, named_once(_rows(np.moveaxis(people, 2, 1))))
 
 
 def named_once(named: Positions) -> Positions:
@@ -257,7 +254,7 @@ def with_replaced(rows: Positions, replaced: Positions, m: int) -> Positions:
 
 def _among(
     columns: Sequence[CodedCells], packed: Sequence[Packed], kept: int, known: NearPairs, replaced: Positions
-) -> tuple[Packed, npt.NDArray[np.uint16]]:
+) -> tuple[Packed, Positions, npt.NDArray[np.uint16]]:
     """Best rows and rivals among pairs that stood out and the new rows, as `_row_matches` takes them."""
     n, m = len(columns[0].people), len(columns[0].release)
     near = np.empty((WEIGHTINGS, n, kept), np.uint64)
@@ -268,26 +265,27 @@ def _among(
         weights = _of_pairs(columns, packed, block[:, None], rows)
         for w, mine in enumerate(_each(weights)):
             near[w, block] = np.sort(_top(np.where(rows >= 0, _keyed(mine, rows), 0).T, kept).T, axis=1)
-    rivals = np.zeros((WEIGHTINGS, FIRST, m), np.uint16)
-    some = np.isin(known.asked, _rows(near))
-    asked, people = known.asked[some], known.people[some]
-    for w, mine in enumerate(_each(_of_pairs(columns, packed, people, asked[:, None]))):
-        rivals[w][:, asked] = _top(np.where(people >= 0, mine, 0).T, FIRST)
-    rivals[..., replaced] = _rivals(columns, packed, replaced, FIRST) >> np.uint64(_PLACE)
-    return near, rivals
+    asked = np.unique(_rows(near))
+    rivals = np.zeros((WEIGHTINGS, len(asked), FIRST), np.uint16)
+    new = np.isin(asked, replaced)
+    people = known.people[np.searchsorted(known.asked, asked[~new])]
+    for w, mine in enumerate(_each(_of_pairs(columns, packed, people, asked[~new][:, None]))):
+        rivals[w][~new] = _top(np.where(people >= 0, mine, 0).T, FIRST).T
+    rivals[:, new] = _weights(_rivals(columns, packed, asked[new], FIRST))
+    return near, asked, rivals
 
 
-def _rivals(columns: Sequence[CodedCells], packed: Sequence[Packed], rows: Positions, most: int) -> Packed:
-    """The records for which some rows weigh most, ``weight << 32 | record``, (weightings, most, rows)."""
-    found = np.zeros((WEIGHTINGS, most, len(rows)), np.uint64)
-    some = [replace(c, release=c.release[rows]) for c in columns]
-    for start, weights in _weighed(some, packed):
-        record = np.arange(start, start + len(weights))[:, None]
-        for w, mine in enumerate(_each(weights)):
-            better = np.flatnonzero(mine.max(axis=0) >= found[w].min(axis=0) >> np.uint64(_PLACE))
-            both = np.concatenate([found[w][:, better], _keyed(mine[:, better], record)])
-            found[w][:, better] = _top(both, most)
-    return found
+def _rivals(
+    columns: Sequence[CodedCells],
+    packed: Sequence[Packed],
+    rows: Positions,
+    most: int,
+    person: Positions | None = None,
+) -> Packed:
+    """The records for which some rows weigh most, as `best_rows` gives rows; (weightings, rows, most)."""
+    turned = [replace(c, people=c.release[rows], release=c.people) for c in columns]
+    found = best_rows(turned, [t.T for t in packed], min(most, len(columns[0].people)), person)
+    return np.pad(found, ((0, 0), (0, 0), (most - found.shape[2], 0)))
 
 
 def _of_pairs(
@@ -316,6 +314,10 @@ def _rows(keyed: Packed) -> Positions:
     return found
 
 
+def _weights(keyed: Packed) -> npt.NDArray[np.uint16]:
+    return (keyed >> np.uint64(_PLACE)).astype(np.uint16)
+
+
 def _top(values: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
     """The largest so many of each column, in any order."""
     if len(values) < most:
@@ -325,40 +327,71 @@ def _top(values: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
 
 
 def at_most_last(weights: npt.NDArray[Any], kept: int) -> npt.NDArray[Any]:
-    """A weight that so many in each row reach, not much below the last of the largest so many; shape (n,).
+    """A weight that so many in each column reach, not much below the last of the largest so many.
 
     Rows are cut into chunks. As many chunks as wanted have a largest weight that reaches the one returned.
     Neighbours are in different chunks, so that the last so many may all be the largest.
+
+    Args:
+        weights: shape (rows, columns), with at least so many rows.
     """
-    size = max(1, weights.shape[1] // (_CHUNKS * kept))
-    chunks = weights[:, : weights.shape[1] // size * size].reshape(len(weights), size, -1).max(axis=1)
-    place = chunks.shape[1] - kept
-    found: npt.NDArray[Any] = np.partition(chunks, place, axis=1)[:, place]
+    size = max(1, len(weights) // (_CHUNKS * kept))
+    chunks = weights[: len(weights) // size * size].reshape(size, -1, weights.shape[1]).max(axis=0)
+    found: npt.NDArray[Any] = np.partition(chunks, len(chunks) - kept, axis=0)[len(chunks) - kept]
     return found
 
 
-def _largest(weights: npt.NDArray[np.uint16], kept: int) -> Packed:
-    """The largest weights of each record with their rows, ``weight << 32 | row``, ascending."""
-    n, m = weights.shape
-    able = weights >= at_most_last(weights, kept)[:, None]
-    if np.count_nonzero(able) > able.size // _CHUNKS:  # many are equal, but no two with their rows
-        keyed = _keyed(weights, np.arange(m))
-        able = keyed >= at_most_last(keyed, kept)[:, None]
-    record, row = np.divmod(np.flatnonzero(able), m)
-    keyed = _keyed(weights[record, row], row)
-    order = np.lexsort((keyed, record))
-    last = np.cumsum(np.bincount(record, minlength=n))
-    found: Packed = keyed[order[last[:, None] - np.arange(kept, 0, -1)]]
-    return found
+def best_rows(
+    columns: Sequence[CodedCells], packed: Sequence[Packed], most: int, person: Positions | None = None
+) -> Packed:
+    """The rows that weigh most for each record, of equal ones the last, ``weight << 32 | row``, ascending.
+
+    Args:
+        most: at most the number of rows.
+        person: given where the rows are the people's own records: nobody is compared with themselves.
+
+    Returns:
+        shape (weightings, records, most).
+    """
+    found = np.zeros((len(columns[0].people), WEIGHTINGS, most), np.uint64)
+    for records, blocks in weighed(columns, packed):
+        best = found[records].reshape(-1, most)
+        for rows, weights in blocks:
+            if person is not None:
+                weights[person[rows, None] == person[records]] = 0
+            lanes = weights.view(np.uint16)
+            first = rows.stop == len(columns[0].release)
+            some = np.flatnonzero(first | (lanes.max(axis=0) > _weights(best[:, 0])))
+            if len(some):
+                best[some] = _larger(best[some], lanes.take(some, axis=1), rows.start)
+    return np.ascontiguousarray(np.moveaxis(found, 1, 0))
 
 
-def _mutual(value: Floats, row: Positions, others: Floats, rivals: Floats) -> Floats:
-    """Margin over other rows and over other people, the smaller of both, for each record's best row."""
-    rivals = np.sort(rivals, axis=1)
-    # A row's own best person is left out: it is the one who is asked about, or a better claim to the row.
-    usual = rivals[:, :-1].mean(axis=1)
-    found: Floats = np.minimum(value - others[:, None], value - usual[row]).max(axis=1)
-    return found
+def _larger(best: Packed, weights: npt.NDArray[np.uint16], first: int) -> Packed:
+    """The largest weights so far, once further rows were weighed.
+
+    Args:
+        best: ``weight << 32 | row``, 0 where there are fewer, shape (columns, kept).
+        weights: of the rows from the first one on, shape (rows, columns).
+
+    Returns:
+        As ``best``, ascending.
+    """
+    columns, kept = best.shape
+    row = np.arange(first, first + len(weights))[:, None]
+    able = np.ones(weights.shape, np.bool_)
+    if len(weights) > kept:
+        able = weights >= at_most_last(weights, kept)
+        if np.count_nonzero(able) > able.size // _CHUNKS:  # many are equal, but no two with their rows
+            keyed = _keyed(weights, row)
+            able = keyed >= at_most_last(keyed, kept)
+    at, column = np.divmod(np.flatnonzero(able), columns)
+    own = np.arange(columns, dtype=np.uint64) << np.uint64(_COLUMN)
+    new = _keyed(weights[at, column], row[at, 0]) | own[column]
+    both = np.sort(np.concatenate([(best | own[:, None]).ravel(), new]))
+    last = np.append(np.searchsorted(both, own[1:]), len(both))
+    larger: Packed = both[last[:, None] - np.arange(kept, 0, -1)] ^ own[:, None]
+    return larger
 
 
 def _packed(table: Floats | Floats32, steps: float) -> Packed:
@@ -367,41 +400,74 @@ def _packed(table: Floats | Floats32, steps: float) -> Packed:
     return parts.view(np.uint64)[..., 0]
 
 
-def _weighed(columns: Sequence[CodedCells], packed: Sequence[Packed]) -> Iterator[tuple[int, Packed]]:
-    """Weights of every row for blocks of records, with the first record of each block."""
-    n, m = len(columns[0].people), len(columns[0].release)
-    size = max(1, AT_ONCE // m)
-    groups = _grouped([c.release for c in columns])
-    for start in range(0, n, size):
-        total = np.zeros((min(size, n - start), m), np.uint64)
-        for group, first, combination in groups:
-            weights = np.zeros((len(total), len(first)), np.uint64)
-            for j in group:
-                mine = packed[j][columns[j].people[start : start + size]]
-                weights += np.take(mine, columns[j].release[first], axis=1)
-            total += np.take(weights, combination, axis=1)
-        yield start, total
+def weighed(
+    columns: Sequence[CodedCells], tables: Sequence[npt.NDArray[Any]]
+) -> Iterator[tuple[slice, Iterator[tuple[slice, npt.NDArray[Any]]]]]:
+    """Weights of all pairs: for each block of records, blocks of rows from the last to the first.
+
+    Args:
+        tables: what two cells of each column weigh, a person's cell first, shape (k + 1, k + 1).
+
+    Yields:
+        Records, and their rows with the weights of the pairs, shape (rows, records), until the next rows.
+    """
+    n, groups = len(columns[0].people), _grouped([c.release for c in columns])
+    for start in range(0, n, RECORDS):
+        records = slice(start, min(start + RECORDS, n))
+        of_people = [t[c.people[records]].T for c, t in zip(columns, tables, strict=True)]
+        weights = [np.ascontiguousarray(sum(of_people[j][cells] for j, cells in g.cells)) for g in groups]
+        yield records, _of_rows(weights, groups)
 
 
-def _grouped(cells: Sequence[Positions]) -> list[tuple[list[int], Positions, Positions]]:
-    """Columns in groups of few combinations of cells, so that equal combinations are weighed once.
+def _of_rows(
+    weights: Sequence[npt.NDArray[Any]], groups: Sequence[_Group]
+) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+    m = len(groups[0].rows)
+    total, more = np.empty((2, min(ROWS, m), weights[0].shape[1]), weights[0].dtype)
+    for stop in range(m, 0, -ROWS):
+        rows = slice(max(0, stop - ROWS), stop)
+        some, added = (x[: stop - rows.start] for x in (total, more))
+        some.fill(0)
+        for of_group, group in zip(weights, groups, strict=True):
+            np.take(of_group, group.rows[rows].astype(np.intp), axis=0, out=added, mode="clip")
+            some += added
+        yield rows, some
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Columns whose cells come in few combinations, so that one look-up weighs them all.
+
+    Attributes:
+        cells: columns, and their cell in each combination.
+        rows: combination of each row.
+    """
+
+    cells: list[tuple[int, Positions]] = field(repr=False)
+    rows: npt.NDArray[np.uint16] = field(repr=False)
+
+
+def _grouped(cells: Sequence[Cells]) -> list[_Group]:
+    """Columns in groups, those of fewest cells first.
 
     Args:
         cells: of the rows in each column.
-
-    Returns:
-        The columns of each group, a row of each combination, and the combination of each row.
     """
-    groups: list[tuple[list[int], Positions, Positions]] = []
+    groups: list[_Group] = []
+    most = min(len(cells[0]) // _FEWER, _COMBINATIONS)
     for j in sorted(range(len(cells)), key=lambda j: int(cells[j].max())):
-        group, first, combination = groups[-1] if groups else ([], np.empty(0, np.intp), 0 * cells[j])
-        both = combination * (int(cells[j].max()) + 1) + cells[j]
-        _, first, combination = np.unique(both, return_index=True, return_inverse=True)
-        if groups and len(first) <= len(both) // _FEWER:
-            groups[-1] = ([*group, j], first, combination)
-        else:
-            _, first, combination = np.unique(cells[j], return_index=True, return_inverse=True)
-            groups.append(([j], first, combination))
+        k = int(cells[j].max()) + 1
+        if groups:
+            both = groups[-1].rows * np.intp(k) + cells[j]
+            number = np.bincount(both)
+            seen = np.flatnonzero(number)
+            if len(seen) <= most:
+                number[seen] = np.arange(len(seen))
+                before, own = np.divmod(seen, k)
+                of_columns = [(i, of[before]) for i, of in groups[-1].cells]
+                groups[-1] = _Group([*of_columns, (j, own)], number[both].astype(np.uint16))
+                continue
+        groups.append(_Group([(j, np.arange(k))], cells[j].astype(np.uint16)))
     return groups
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit import registry
-from synth_audit.audits.recognition.matching import LAST, CodedCells, _largest, matched
+from synth_audit.audits.recognition.matching import LAST, CodedCells, _larger, matched
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
 from synth_audit.errors import NotApplicable
 from synth_audit.stats.roc import auroc
@@ -177,7 +177,11 @@ def test_of_rows_that_weigh_the_same_the_last_are_kept(different, m):
     weights = np.random.default_rng(m).integers(0, different, (7, m)).astype(np.uint16)
     expected = np.argsort(weights, axis=1, kind="stable")[:, -LAST:]
     keyed = np.take_along_axis(weights, expected, axis=1).astype(np.int64) << 32 | expected
-    assert np.array_equal(_largest(weights, LAST), keyed)
+    none = np.zeros((7, LAST), np.uint64)
+    assert np.array_equal(_larger(none, weights.T, 0), keyed)
+    half = m // 2
+    later = _larger(none, weights[:, half:].T, half)
+    assert np.array_equal(_larger(later, weights[:, :half].T, 0), keyed)
 
 
 @pytest.mark.parametrize("among_people", [False, True])

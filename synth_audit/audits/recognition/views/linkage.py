@@ -8,14 +8,14 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.recognition.matching import (
-    AT_ONCE,
     FIRST,
     LAST,
     MOST_BITS,
+    Cells,
     CodedCells,
-    at_most_last,
     matched,
     named_once,
+    weighed,
     with_replaced,
 )
 from synth_audit.audits.recognition.people import SAMPLE, PooledPeople
@@ -127,32 +127,19 @@ def _learned(
     Returns:
         The rows in shape (columns, teachers, kept).
     """
+    tables = [np.round(t * 2.0**20) / 2.0**20 for t in tables]  # their sums are exact in any order
     m = len(columns[0].release)
-    kept, at_once = min(1 + LAST, m), max(1, AT_ONCE // (m if among is None else among.shape[1]))
+    kept = min(1 + LAST, m)
     top = np.empty((len(columns), len(teachers), kept), np.intp)
     weight = np.empty(top.shape)
-    for start in range(0, len(teachers), at_once):
-        block = slice(start, start + at_once)
-        compared = np.arange(m)[None] if among is None else among[block]
-        mine = [t[column.people[teachers[block]]] for column, t in zip(columns, tables, strict=True)]
-        total = np.where(compared < 0, -np.inf, np.zeros((len(mine[0]), 1)))
-        for column, weights in zip(columns, mine, strict=True):
-            if among is None:
-                total += np.take(weights, column.release, axis=1)
-            else:
-                total += np.take_along_axis(weights, column.release[compared], axis=1)
-        # Without a column a row loses at most the column's largest weight, and gains at most its smallest.
-        spread = np.array([np.ptp(weights, axis=1) for weights in mine])
-        least = at_most_last(total, kept) - spread - 1e-9  # for rounding
-        for i, able in enumerate(total >= least.min(axis=0)[:, None]):
-            rows = np.flatnonzero(able)
-            named = rows if among is None else compared[i, rows]
-            for c, column in enumerate(columns):
-                near = total[i, rows] >= least[c, i]
-                others = total[i, rows[near]] - mine[c][i, column.release[named[near]]]
-                some = np.flatnonzero(others >= np.partition(others, -kept)[-kept])
-                order = some[np.argsort(-others[some], kind="stable")[:kept]]
-                top[c, start + i], weight[c, start + i] = named[near][order], others[order]
+    mine = [replace(column, people=column.people[teachers]) for column in columns]
+    pairs = _best_pairs(mine, tables, kept) if among is None else _named_pairs(mine, tables, among)
+    for i, (rows, total) in enumerate(pairs):
+        for c, (column, table) in enumerate(zip(mine, tables, strict=True)):
+            others = total - table[column.people[i]][column.release[rows]]
+            some = np.flatnonzero(others >= np.partition(others, -kept)[-kept])
+            order = some[np.argsort(-others[some], kind="stable")[:kept]]
+            top[c, i], weight[c, i] = rows[order], others[order]
     learned = []
     for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
         clear = of_rows[:, 0] - of_rows[:, min(FIRST, kept - 1) :].mean(axis=1)
@@ -161,7 +148,41 @@ def _learned(
     return learned, top
 
 
-def _weights(column: CodedCells, bits: Floats32, mine: Positions, theirs: Positions, teach: Floats) -> Floats:
+def _best_pairs(
+    columns: Sequence[CodedCells], tables: Sequence[Floats], kept: int
+) -> Iterator[tuple[Positions, Floats]]:
+    """Rows that may be among the best so many once any column is left out, ascending, and their weights."""
+    spread = np.max([np.ptp(t, axis=1)[c.people] for c, t in zip(columns, tables, strict=True)], axis=0)
+    for records, blocks in weighed(columns, tables):
+        best = np.full((kept, len(spread[records])), -np.inf)
+        able = []
+        for rows, total in blocks:
+            some = np.flatnonzero(total.max(axis=0) > best[0])
+            if len(some):
+                best[:, some] = np.sort(np.concatenate([best[:, some], total[:, some]]), axis=0)[-kept:]
+            # Without a column a row loses its largest weight at most, and gains its smallest at most.
+            least = best[0] - spread[records]
+            row, record = np.nonzero(total >= least)
+            able.append((record, row + rows.start, total[row, record]))
+        record, row, weight = map(np.concatenate, zip(*able, strict=True))
+        for i, of_record in enumerate(least):
+            some = np.flatnonzero((record == i) & (weight >= of_record))
+            some = some[np.argsort(row[some])]
+            yield row[some], weight[some]
+
+
+def _named_pairs(
+    columns: Sequence[CodedCells], tables: Sequence[Floats], named: Positions
+) -> Iterator[tuple[Positions, Floats]]:
+    """The rows named for each record, -1 for none, and their weights."""
+    for i, rows in enumerate(named):
+        total = np.where(rows < 0, -np.inf, 0.0)
+        for column, table in zip(columns, tables, strict=True):
+            total += table[column.people[i]][column.release[rows]]
+        yield rows, total
+
+
+def _weights(column: CodedCells, bits: Floats32, mine: Cells, theirs: Cells, teach: Floats) -> Floats:
     """Weights of one column from the cells of best rows, first, and of the next ones.
 
     Numbers share one weight for each whole bit of agreement, labels have one for each two of them.
