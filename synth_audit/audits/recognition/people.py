@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -79,7 +80,7 @@ class PooledColumn:
         low, high = np.nanquantile(self.people, CENTRAL)
         return float(high - low) or float(np.nanmax(self.people) - np.nanmin(self.people)) or 1.0
 
-    @property
+    @cached_property
     def grain(self) -> float:
         """How coarsely the release gives its numbers: most of them, in order, are at least this far apart."""
         known = np.unique(self.release[np.isfinite(self.release)])

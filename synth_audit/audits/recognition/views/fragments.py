@@ -27,6 +27,10 @@ _SETS = 24
 _COUNTED, _MOST_COUNTED = (2, 3, 4), 400
 """Sizes of the sets in which matches by rows alone are counted, and sets of a size, drawn at random."""
 
+_WORK = 2.5e11
+"""Sets of a size, times records, times rows of the release, that are counted at most: beyond some hundred
+thousand rows fewer sets are drawn."""
+
 _TELLING = 8.0
 """Bits that the columns of a random set tell together: fewer single nobody out among some hundred people."""
 
@@ -74,18 +78,20 @@ class Fragments:
         some = np.sort(rng.permutation(pool.records)[:SAMPLE])
         rows = np.sort(rng.permutation(pool.rows)[: 4 * SAMPLE])
         share = len(rows) / (len(rows) + pool.records - 1)
-        for width in _WIDTHS:
+        of_sample = [(_NearCells.of(c, c.release[rows]), _NearCells.of(c, c.people)) for c in columns]
+        near = [
+            (_NearCells.of(c, c.release), people) for c, (_, people) in zip(columns, of_sample, strict=True)
+        ]
+        most = int(np.clip(_WORK / (pool.records * pool.rows), _SETS, _MOST_COUNTED))
+        for w, width in enumerate(_WIDTHS):
             sampled = [
-                (
-                    _NearCells.of(c, c.release[rows], width).packed(some),
-                    _NearCells.of(c, c.people, width).packed(some, person=pool.person),
-                )
-                for c in columns
+                (release.packed(w, some), people.packed(w, some, person=pool.person))
+                for release, people in of_sample
             ]
             sets = list(dict.fromkeys([*_grown(sampled, share), *_random(told, rng)]))
-            counted = [(k, _some_sets(len(columns), k, rng)) for k in _COUNTED if width == _WIDTHS[0]]
+            counted = [(k, _some_sets(len(columns), k, most, rng)) for k in _COUNTED if not w]
             every = dict.fromkeys([*sets, *(s for _, some_sets in counted for s in some_sets)])
-            matches = _matches(columns, list(every), width, pool)
+            matches = _matches(near, list(every), w, pool)
             for s in sets:
                 release, people = matches[s]
                 rare = np.log2(pool.records / (1 + people))
@@ -98,37 +104,36 @@ class Fragments:
 
 
 def _matches(
-    columns: Sequence[PooledColumn], sets: Sequence[_Set], width: float, pool: PooledPeople
+    near: Sequence[tuple[_NearCells, _NearCells]], sets: Sequence[_Set], w: int, pool: PooledPeople
 ) -> dict[_Set, tuple[Counts32, Counts32]]:
     """How many rows, and how many records of other people, are near each record in all columns of a set.
 
     Once rows were replaced, they alone are counted in sets that were counted before.
     """
-    memory, name = pool.memory, f"fragments within {width:g}"
+    memory, name = pool.memory, f"fragments within {_WIDTHS[w]:g}"
     known = (memory and memory.known(name)) or {}
     old, new = ([s for s in sets if (s in known) is before] for before in (True, False))
-    release = [_NearCells.of(c, c.release, width) for c in columns]
-    people = [_NearCells.of(c, c.people, width) for c in columns]
-    sides = _counts(release, new), _counts(people, new, pool.person)
+    release, people = zip(*near, strict=True)
+    sides = _counts(release, w, new), _counts(people, w, new, pool.person)
     found = {s: (rows, others) for s, rows, others in zip(new, *sides, strict=True)}
     if memory and memory.keeps:
         memory.found[name] = found
     if memory and old:
-        before = [_NearCells.of(c, c.release, width) for c in memory.columns if _bits(c) > 0]
+        before = [_NearCells.of(c, c.release) for c in memory.columns if _bits(c) > 0]
         gone, came = (
-            _counts([replace(n, place=n.place[memory.replaced]) for n in near], old)
-            for near in (before, release)
+            _counts([replace(n, code=n.code[memory.replaced]) for n in of_release], w, old)
+            for of_release in (before, release)
         )
         for s, less, more in zip(old, gone, came, strict=True):
             found[s] = np.maximum(0, known[s][0] - less + more), known[s][1]
     return found
 
 
-def _some_sets(d: int, size: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+def _some_sets(d: int, size: int, most: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """All sets of so many of d columns, or some at random."""
-    if comb(d, size) <= _MOST_COUNTED:
+    if comb(d, size) <= most:
         return list(combinations(range(d), size))
-    drawn = (rng.choice(d, size, replace=False).tolist() for _ in range(_MOST_COUNTED))
+    drawn = (rng.choice(d, size, replace=False).tolist() for _ in range(most))
     return list({tuple(sorted(s)) for s in drawn})
 
 
@@ -140,66 +145,79 @@ def _bits(column: PooledColumn) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _NearCells:
-    """Which rows of a table are near each record in one column.
+    """Which rows of a table are near each record in one column, for each width.
+
+    The near values of a record are an interval. The ends of all intervals are numbered in order: a row has
+    code 2 i + 1 at end i, and an even one between two ends.
 
     Attributes:
-        place: of each row among the values that are not missing, in order; -1 where missing, shape (rows,).
-        first, last: places that are near each different value of the records, the last one excluded.
+        code: of each row; -1 where missing, shape (rows,).
+        first, last: codes that are near each different value of the records, shape (widths, values).
         value: of each record, as a position in these, shape (records,).
     """
 
-    place: npt.NDArray[Any] = field(repr=False)
+    code: npt.NDArray[Any] = field(repr=False)
     first: npt.NDArray[Any] = field(repr=False)
     last: npt.NDArray[Any] = field(repr=False)
     value: Positions = field(repr=False)
 
     @classmethod
-    def of(cls, column: PooledColumn, rows: Floats, width: float) -> Self:
+    def of(cls, column: PooledColumn, rows: Floats) -> Self:
         """Equal labels are near, and numbers of that share of the rows next to it by rank."""
-        able, grain = np.isfinite(rows) & ((rows >= 0) | column.numeric), column.grain
+        able = np.isfinite(rows) & ((rows >= 0) | column.numeric)
         known = np.sort(rows[able])
         mine, value = np.unique(column.people, return_inverse=True)
         # Half of a difference of two numbers of the release may be lost by rounding.
-        lost = np.maximum(grain / 2, np.abs(mine) * np.finfo(np.float32).eps) if column.numeric else 0.0
-        first, last = (
-            np.searchsorted(known, mine - lost, "left"),
-            np.searchsorted(known, mine + lost, "right"),
+        lost = (
+            np.maximum(column.grain / 2, np.abs(mine) * np.finfo(np.float32).eps) if column.numeric else 0.0
         )
-        if column.numeric and width and len(known):
-            reach = max(1, round(width * len(known) / 2))
-            first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
-            last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
-        last[np.isnan(mine)] = 0
-        kind = "int16" if len(known) < 2**15 else "int32"
-        place = np.where(able, np.searchsorted(known, rows, "left"), -1)
-        return cls(place.astype(kind), first.astype(kind), last.astype(kind), value)
+        least, most = (np.tile(end, (len(_WIDTHS), 1)) for end in (mine - lost, mine + lost))
+        if column.numeric and len(known):
+            first = np.searchsorted(known, mine - lost, "left")
+            last = np.searchsorted(known, mine + lost, "right")
+            for w, width in enumerate(_WIDTHS):
+                if width:
+                    reach = max(1, round(width * len(known) / 2))
+                    least[w] = known[np.maximum(first - reach, 0)]
+                    most[w] = known[np.minimum(last + reach, len(known)) - 1]
+        ends = np.unique(np.concatenate([least, most]))
+        place = np.searchsorted(ends, rows, "right")
+        code = 2 * place - (np.append(ends, np.nan)[place - 1] == rows)
+        first, last = (2 * np.searchsorted(ends, end) + 1 for end in (least, most))
+        last[:, np.isnan(mine)] = -1
+        kind = "int16" if 2 * len(ends) < 2**15 else "int32"
+        return cls(np.where(able, code, -1).astype(kind), first.astype(kind), last.astype(kind), value)
 
-    def packed(self, asked: Positions, block: slice = slice(None), person: Positions | None = None) -> Packed:
-        """Which rows of a block are near each record asked about, 64 in a word.
+    def packed(
+        self, w: int, asked: Positions, block: slice = slice(None), person: Positions | None = None
+    ) -> Packed:
+        """Which rows of a block are near each record asked about by one width, 64 in a word.
 
         Args:
             person: given where the rows are the people's own records: nobody matches a record of their own.
         """
-        place, first, last = self.place[block], self.first[:, None], self.last[:, None]
-        bits = np.packbits((place >= first) & (place < last), axis=1, bitorder="little")
+        code, first, last = self.code[block], self.first[w, :, None], self.last[w, :, None]
+        bits = np.packbits((code >= first) & (code <= last), axis=1, bitorder="little")
         found = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8))).view(np.uint64)[self.value[asked]]
         if person is not None:
             first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
             for k in range(int((last - first).max(initial=0))):
                 own = first + k - (block.start or 0)
-                i = np.flatnonzero((first + k < last) & (own >= 0) & (own < len(place)))
+                i = np.flatnonzero((first + k < last) & (own >= 0) & (own < len(code)))
                 found[i, own[i] // 64] &= ~(np.uint64(1) << (own[i] % 64).astype(np.uint64))
         return found
 
 
-def _counts(near: Sequence[_NearCells], sets: Sequence[_Set], person: Positions | None = None) -> Counts32:
+def _counts(
+    near: Sequence[_NearCells], w: int, sets: Sequence[_Set], person: Positions | None = None
+) -> Counts32:
     """How many rows are near each record in all columns of a set, shape (sets, records)."""
-    n, m = len(near[0].value), len(near[0].place)
+    n, m = len(near[0].value), len(near[0].code)
     found, size = np.zeros((len(sets), n), np.int32), max(64, _CELLS // n // 64 * 64)
     used = sorted({j for s in sets for j in s})
     for start in range(0, m if sets else 0, size):
         block = slice(start, min(start + size, m))
-        bits = {j: near[j].packed(np.arange(n), block, person) for j in used}
+        bits = {j: near[j].packed(w, np.arange(n), block, person) for j in used}
         for of_set, s in zip(found, sets, strict=True):
             of_set += _number(_all([bits[j] for j in s]))
     return found
