@@ -1,6 +1,6 @@
 """Agreement: does one row agree with the person in more than chance allows, whatever else it holds?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,7 +38,7 @@ class Agreement:
 
 
 def agreement_scores(
-    columns: Sequence[PooledColumn],
+    columns: Iterable[PooledColumn],
     pool: PooledPeople,
     rng: np.random.Generator,
     *,

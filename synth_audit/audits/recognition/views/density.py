@@ -6,9 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.recognition.people import SIDES, PooledPeople
+from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.side_test import log_odds
 from synth_audit.audits.recognition.view import Score, ViewInfo
+
+_MOST_ROWS = 100_000
+"""Release rows that are compared with people: beyond that the people, some thousand, set the error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,11 @@ class Density:
 
     def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
         """Score by the log odds of a classifier that has not seen the person's own records."""
-        people, release = (np.column_stack([c.cells(side) for c in pool.columns]) for side in SIDES)
+        rows = np.arange(pool.rows)
+        if len(rows) > _MOST_ROWS:
+            rows = np.sort(rng.permutation(rows)[:_MOST_ROWS])
+        people = np.column_stack([c.cells("people") for c in pool.columns])
+        release = np.column_stack([c.cells("release")[rows] for c in pool.columns])
         fold = rng.integers(2, size=pool.people)[pool.person]
         odds = np.full(pool.records, -np.inf)
         for mine in (fold == 0, fold == 1):
