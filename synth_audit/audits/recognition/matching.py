@@ -185,7 +185,7 @@ def matched(
     if memory and (known := memory.known(name)):
         return _row_matches(*_among(columns, packed, kept, known, memory.replaced), repeats, steps)
     wanted = min(kept + SPARE, m) if memory and memory.keeps else kept
-    near = best_rows(columns, packed, wanted, person)
+    near = best_rows(columns, packed, wanted, person, person)
     asked = np.unique(_rows(near))
     rivals = _rivals(columns, packed, asked, FIRST + SPARE if memory else FIRST, person)
     if memory and memory.keeps:
@@ -284,7 +284,8 @@ def _rivals(
 ) -> Packed:
     """The records for which some rows weigh most, as `best_rows` gives rows; (weightings, rows, most)."""
     turned = [replace(c, people=c.release[rows], release=c.people) for c in columns]
-    found = best_rows(turned, [t.T for t in packed], min(most, len(columns[0].people)), person)
+    asked = None if person is None else person[rows]
+    found = best_rows(turned, [t.T for t in packed], min(most, len(columns[0].people)), asked, person)
     return np.pad(found, ((0, 0), (0, 0), (most - found.shape[2], 0)))
 
 
@@ -342,13 +343,17 @@ def at_most_last(weights: npt.NDArray[Any], kept: int) -> npt.NDArray[Any]:
 
 
 def best_rows(
-    columns: Sequence[CodedCells], packed: Sequence[Packed], most: int, person: Positions | None = None
+    columns: Sequence[CodedCells],
+    packed: Sequence[Packed],
+    most: int,
+    person: Positions | None = None,
+    of_rows: Positions | None = None,
 ) -> Packed:
     """The rows that weigh most for each record, of equal ones the last, ``weight << 32 | row``, ascending.
 
     Args:
         most: at most the number of rows.
-        person: given where the rows are the people's own records: nobody is compared with themselves.
+        person, of_rows: the person of each record and row, given where nobody is compared with themselves.
 
     Returns:
         shape (weightings, records, most).
@@ -357,8 +362,8 @@ def best_rows(
     for records, blocks in weighed(columns, packed):
         best = found[records].reshape(-1, most)
         for rows, weights in blocks:
-            if person is not None:
-                weights[person[rows, None] == person[records]] = 0
+            if person is not None and of_rows is not None:
+                weights[of_rows[rows, None] == person[records]] = 0
             lanes = weights.view(np.uint16)
             first = rows.stop == len(columns[0].release)
             some = np.flatnonzero(first | (lanes.max(axis=0) > _weights(best[:, 0])))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit import registry
-from synth_audit.audits.recognition.matching import LAST, CodedCells, _larger, matched
+from synth_audit.audits.recognition.matching import FIRST, LAST, CodedCells, _larger, matched
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
 from synth_audit.errors import NotApplicable
 from synth_audit.stats.roc import auroc
@@ -187,7 +187,7 @@ def test_of_rows_that_weigh_the_same_the_last_are_kept(different, m):
 @pytest.mark.parametrize("among_people", [False, True])
 def test_match_weights_are_those_of_a_naive_sum(among_people):
     rng = np.random.default_rng(4)
-    n, m = 30, 50
+    n, m = 300, 50
     columns = [
         PooledColumn("x", rng.normal(size=n), rng.normal(size=m), numeric=True),
         PooledColumn("y", rng.integers(-1, 4, n) * 1.0, rng.integers(-1, 4, m) * 1.0, numeric=False),
@@ -207,3 +207,9 @@ def test_match_weights_are_those_of_a_naive_sum(among_people):
     assert found.margin[0] == pytest.approx(ranked[:, 0] - ranked[:, 4:LAST].mean(axis=1), abs=step)
     assert found.weights[0] == pytest.approx(ranked[:, LAST - 1 :: -1], abs=2 * step)
     assert found.rows.shape == (4, n, LAST)
+    others = np.sort(total, axis=0)[-FIRST:-1].mean(axis=0)  # a row's own best person is left out
+    own = found.rows[0]
+    beside = np.minimum(
+        found.weights[0] - ranked[:, 4:LAST].mean(axis=1)[:, None], found.weights[0] - others[own]
+    )
+    assert found.mutual[0] == pytest.approx(beside.max(axis=1), abs=2 * step)
