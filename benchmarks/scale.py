@@ -3,8 +3,8 @@
 Each size is a run of its own from the command line, on rows of 20 mixed columns that are drawn here: a key,
 eight numbers of one latent factor, four counts, five columns of 3 to 200 labels, a flag and a date. A fifth
 of the rows is set aside as control; the candidate is as large as train and made of new rows. Memory is the
-proportional set size of the whole process tree: pages that processes share are counted once. Where nothing is
-audited (``--split``), it is told without pages of mapped files as well, which the system takes back at need.
+proportional set size of the whole process tree: pages that processes share are counted once. It is told
+without pages of mapped files as well, which the system takes back at need.
 
 Whatever was measured stays in ``runs.jsonl`` of ``--out`` and is not measured again, so that a long study may
 be interrupted. ``--each`` runs every audit alone with its known-answer check, on files that stay there: the
@@ -93,6 +93,7 @@ class Run(NamedTuple):
 
     Attributes:
         audit: that was run alone; empty for a whole run.
+        held: peak without pages of mapped files, which the system takes back at need.
     """
 
     rows: int
@@ -102,6 +103,7 @@ class Run(NamedTuple):
     cpu: float
     peak: float
     steps: dict[str, float]
+    held: float = 0.0
 
 
 def rows(n: int, first: int, rng: np.random.Generator) -> pa.Table:
@@ -184,11 +186,13 @@ def run(n: int, workers: int, folder: Path, audit: str = "", *, limits: bool = T
         write(folder / "source.parquet", n, seed=1)
         write(folder / "candidate.parquet", round(0.8 * n), seed=2, released=True)
         command += ["run", settings]
-    code, seconds, cpu, (peak, _) = measured([*command, "--out", str(out), "--workers", str(workers)], folder)
+    command += ["--out", str(out), "--workers", str(workers)]
+    code, seconds, cpu, (peak, held) = measured(command, folder)
     timings = json.loads(Workspace(out).newest.evidence.read_text())["timings"]
     shutil.rmtree(out)
     steps = {name: round(took, 1) for name, took in timings.items()}
-    return Run(n, audit, code, round(seconds, 1), round(cpu, 1), round(float(peak), 2), steps)
+    memory = round(float(peak), 2), round(float(held), 2)
+    return Run(n, audit, code, round(seconds, 1), round(cpu, 1), memory[0], steps, memory[1])
 
 
 def write_part(folder: Path, name: str, n: int) -> Path:
@@ -311,12 +315,16 @@ def one(n: int, audit: str, workers: int, folder: Path, *, limits: bool) -> Run:
 def line(r: Run) -> str:
     longest = sorted(r.steps.items(), key=lambda item: -item[1])[:6]
     steps = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in longest)
-    return f"| {r.rows:,} | {r.audit or 'all'} | {r.seconds:.1f} | {r.cpu:.1f} | {r.peak:.2f} | {steps} |"
+    took = f"{r.seconds:.1f} | {r.cpu:.1f} | {r.peak:.2f} | {r.held:.2f}"
+    return f"| {r.rows:,} | {r.audit or 'all'} | {took} | {steps} |"
 
 
 def write_results(runs: Sequence[Run], folder: Path) -> None:
     """A table of all runs, and the curves of whole ones."""
-    head = ["| rows | audits | seconds | CPU s | peak GiB | longest steps |", "|---:|---|---:|---:|---:|---|"]
+    head = [
+        "| rows | audits | seconds | CPU s | peak GiB | held GiB | longest steps |",
+        "|---:|---|---:|---:|---:|---:|---|",
+    ]
     lines = [*head, *map(line, runs), "", f"{os.cpu_count()} cores", ""]
     (folder / "scale.md").write_text("\n".join(lines))
     if whole := [r for r in runs if not r.audit]:
