@@ -113,6 +113,14 @@ def main() -> None:
         if new:
             fill(workspace, given.runs)
 
+    def write_index() -> None:
+        api.write_index([workspace.root], given.folder / "index.html")
+
+    def write_index_without_journal() -> None:
+        hidden = workspace.journal.rename(given.folder / "journal.json")
+        write_index()
+        hidden.rename(workspace.journal)
+
     given.folder.mkdir(exist_ok=True)
     suite.write_text(json.dumps({"name": "quick", "expectations": [GATE]}))
     apart(begin)
@@ -123,7 +131,8 @@ def main() -> None:
         "newest": lambda: locate_newest(workspace),
         "newest evidence": lambda: newest_evidence(workspace),
         "verify": lambda: api.verify(newest.path),
-        "index": lambda: api.write_index([workspace.root], given.folder / "index.html"),
+        "index": write_index,
+        "index, no journal": write_index_without_journal,
         "purge, dry": lambda: survey(workspace, Retention(keep=30)),
         "audit, nothing changed": audit,
     }

@@ -266,16 +266,24 @@ def folder_names(place: Path) -> tuple[str, ...]:
     """Names of folders, and of links that stand for folders, without hidden ones."""
     if not is_plain_folder(place):
         return ()
-    return tuple(sorted(n for n in os.listdir(place) if not n.startswith(".") and (place / n).is_dir()))
+    with os.scandir(place) as entries:  # which tells of a folder without a look at it
+        shown = [e for e in entries if not e.name.startswith(".")]
+    return tuple(
+        sorted(e.name for e in shown if e.is_dir(follow_symlinks=False) or (place / e.name).is_dir())
+    )
 
 
 def size_of(*folders: Path) -> int:
     """Bytes of the files in folders."""
-    files = (Path(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names)
-    try:
-        return sum(os.lstat(file).st_size for file in files)
-    except RecursionError:  # reviewers may nest folders without end
-        return 0
+    size, left = 0, [*map(os.fspath, folders)]
+    while left:
+        with suppress(OSError), os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)
+                else:
+                    size += entry.stat(follow_symlinks=False).st_size
+    return size
 
 
 def discard(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """What was ever tried on one table and what was ever spent on it, in one file that only grows."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -15,7 +15,6 @@ from synth_audit.store.journal import ChainedLog, Entry, Head, Journal, read_jou
 from synth_audit.store.workspace import Workspace
 
 _Form = TypeVar("_Form")
-_CHAIN = ("kind", "previous", "hash")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +118,8 @@ class Ledger(ChainedLog):
             for e in entries
             if e["kind"] == "judged"
         }
-        begun = (self._read(_ATTEMPT, e) for e in entries if e["kind"] == "attempt")
-        return tuple(replace(a, **ends.get(a.number, {})) for a in begun)
+        begun = [e for e in entries if e["kind"] == "attempt"]
+        return self._read(_ATTEMPTS, [{**e, **ends.get(e.get("number"), {})} for e in begun])
 
     def other_settings(self, number: int) -> tuple[Attempt, ...]:
         """Earlier attempts on the candidate of this one under another plan or suite, the last under each."""
@@ -210,11 +209,11 @@ class Ledger(ChainedLog):
         return accountant
 
     def _debits(self, entries: Sequence[Entry]) -> tuple[Debit, ...]:
-        return tuple(self._read(_DEBIT, entry) for entry in entries if entry["kind"] == "debit")
+        return self._read(_DEBITS, [entry for entry in entries if entry["kind"] == "debit"])
 
-    def _read(self, form: TypeAdapter[_Form], entry: Entry) -> _Form:
+    def _read(self, form: TypeAdapter[_Form], entries: Sequence[Entry]) -> _Form:
         try:
-            return form.validate_python({k: v for k, v in entry.items() if k not in _CHAIN})
+            return form.validate_python(entries)
         except (ValidationError, PluginError) as error:
             raise LedgerDamaged(
                 f"an entry of the ledger makes no sense ({type(error).__name__})",
@@ -224,7 +223,7 @@ class Ledger(ChainedLog):
             ) from None
 
 
-_ATTEMPT, _DEBIT = TypeAdapter(Attempt), TypeAdapter(Debit)
+_ATTEMPTS, _DEBITS = TypeAdapter(tuple[Attempt, ...]), TypeAdapter(tuple[Debit, ...])
 
 
 def _chosen_among(entries: Sequence[Entry], train: str) -> int:

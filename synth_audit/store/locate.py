@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from synth_audit.errors import Altered, DataError
@@ -327,6 +328,7 @@ class TableHistory:
         audits: the newest, and the one that is out.
         earlier: the others by month, those that were purged too.
         unread: number of folders without readable evidence.
+        unlisted: number of audits that are neither shown nor counted by month, for lack of a journal.
         purged: number of audits that the journal records as purged.
         releases: number of releases.
     """
@@ -335,6 +337,7 @@ class TableHistory:
     audits: tuple[PastAudit, ...]
     earlier: tuple[Month, ...] = ()
     unread: int = 0
+    unlisted: int = 0
     purged: int = 0
     releases: int = 0
 
@@ -346,7 +349,8 @@ class TableHistory:
     @property
     def total(self) -> int:
         """Number of audits, those that were purged too."""
-        return len(self.audits) + sum(sum(month.verdicts.values()) for month in self.earlier)
+        counted = sum(sum(month.verdicts.values()) for month in self.earlier)
+        return len(self.audits) + counted + self.unlisted
 
 
 NEWEST = 30
@@ -356,8 +360,8 @@ NEWEST = 30
 def table_history(root: Path) -> TableHistory:
     """Read a workspace; its journal, where it may be read, says what was filed.
 
-    The evidence of the newest 30 audits is read. Which they are follows from the journal. Without it, all
-    evidence is read.
+    The evidence of the newest 30 audits is read. Which they are follows from the journal. Without it, it
+    follows from the pointer in the review folder and from when the files were written.
 
     Raises:
         DataError: the folder is no workspace, or its journal or pointer is damaged.
@@ -374,7 +378,10 @@ def table_history(root: Path) -> TableHistory:
     there = {name for name in folder_names(workspace.audits) if is_digest(name)}
     own = [e for e in journal.audits if not e.place or e.digest in there] if journal else []
     known = [e.digest for e in own if e.digest in there]
-    shown = there & {*(there - {*known}), *known[-NEWEST:], *(r.digest for r in releases[-1:])}
+    named = set[str | None]()
+    if journal is None:
+        known, named = sorted(there, key=partial(_written, workspace)), {_told_newest(workspace)}
+    shown = there & {*named, *(there - {*known}), *known[-NEWEST:], *(r.digest for r in releases[-1:])}
     found, unread = [], 0
     for digest in shown:
         try:
@@ -388,9 +395,18 @@ def table_history(root: Path) -> TableHistory:
         tuple(found),
         _months([e for e in own if e.digest not in shown], {r.digest for r in releases}),
         unread,
+        unlisted=len(there - shown) if journal is None else 0,
         purged=sum(bool(e.purged) for e in journal.audits) if journal else 0,
         releases=len(releases),
     )
+
+
+def _written(workspace: Workspace, digest: str) -> tuple[int, str]:
+    """When the evidence was written, in nanoseconds, 0 where there is none; of equals the digest decides."""
+    try:
+        return os.lstat(workspace.audit(digest).evidence).st_mtime_ns, digest
+    except OSError:
+        return 0, digest
 
 
 def _months(entries: Sequence[AuditEntry], released: Set[str]) -> tuple[Month, ...]:

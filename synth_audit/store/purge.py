@@ -158,6 +158,10 @@ def survey(
         DataError: there is no journal that this user can read, or a link is in place of a folder.
     """
     home = workspace.home
+    return _judged(home, _journal(home), retention, sweep, now or datetime.now(UTC))
+
+
+def _journal(home: Workspace) -> Journal:
     journal = read_journal(home)
     if journal is None:
         raise DataError(
@@ -166,7 +170,7 @@ def survey(
             expected="a workspace whose restricted folder this user may read",
             fix="name the workspace, or the plan that it belongs to",
         )
-    return _judged(home, journal, retention, sweep, now or datetime.now(UTC))
+    return journal
 
 
 def purge(
@@ -186,7 +190,7 @@ def purge(
             deleted; to purge again finishes it.
     """
     home = workspace.home
-    survey(home, retention, sweep)  # where there is nothing to purge, nothing is made either
+    _journal(home)  # where there is nothing to purge, nothing is made either
     now = datetime.now(UTC)
     with alone_in(home), open_journal(home) as journal:
         clear_away(home)

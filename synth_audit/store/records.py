@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema, TypeAdapter, with_config
 from pydantic_core import core_schema
@@ -83,14 +83,29 @@ def parse_strict(kind: type[Record], content: bytes) -> Record:
     """
     text = content.decode()
     load_json(text)
+    return _validated(kind, text)
+
+
+def _validated(kind: type[Record], text: str) -> Record:
     found: Record = _form(kind).validate_json(text)
     if getattr(found, "schema_version", None) != getattr(kind, "schema_version", None):
         raise ValueError("another version")
     return found
 
 
-_parsed: Callable[[type, bytes], Any] = lru_cache(maxsize=4)(parse_strict)
-"""Kept, because a command reads journal and pointers several times."""
+_known: dict[Path, tuple[bytes, Any]] = {}
+"""Files that this process read or wrote last, each with its record: a command reads them several times."""
+
+_MOST_KNOWN = 5
+"""A journal, the marks of two ledgers, and two pointers."""
+
+
+def remember(path: Path, content: bytes, record: object) -> None:
+    """Let the next :func:`read_record` take this record, if the file still has this content."""
+    _known.pop(path, None)
+    _known[path] = content, record
+    for other in [*_known][:-_MOST_KNOWN]:
+        _known.pop(other, None)
 
 
 def read_record(
@@ -104,14 +119,23 @@ def read_record(
     """Read the record in a regular file; None if opening it raises one of ``absent``.
 
     Args:
+        kind: one without free values, which may nest too deep.
         damaged: raised for any other error, such as a link or content of another form.
     """
     try:
-        return cast("Record", _parsed(kind, read_plain(path, largest=largest)))
+        content = read_plain(path, largest=largest)
+        known, record = _known.get(path, (b"", None))
+        if content != known or not isinstance(record, kind):
+            text = content.decode()
+            record = _validated(kind, text)
+            if to_json(record) != text:  # what is written so has no key twice
+                load_json(text)
+            remember(path, content, record)
     except absent:
         return None
     except (OSError, ValueError):
         raise damaged from None
+    return record
 
 
 def read_pointer(kind: type[Record], path: Path) -> Record | None:

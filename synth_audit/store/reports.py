@@ -11,6 +11,7 @@ from html import unescape
 
 import numpy as np
 
+from synth_audit.arrays import Integers
 from synth_audit.errors import BudgetSpent, DataError
 from synth_audit.files import read_plain
 from synth_audit.findings.verdict import Fitness, GateResult
@@ -24,7 +25,7 @@ from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.workspace import Workspace
-from synth_audit.table.people import PeopleSketch
+from synth_audit.table.people import SIGNS, PeopleSketch
 from synth_audit.table.table import Table
 
 FEWEST_DIFFERING = 20
@@ -85,10 +86,10 @@ def refuse_spent(people: PeopleSketch, workspace: Workspace, most: int | None, r
     if most is None:
         return
     entries = _ledger(workspace).entries()
-    sets = _sets(entries)
-    made = {"kind": "report", "plan": repeated, "people": sets.index(people) if people in sets else None}
+    sets = _Sets.of(entries)
+    made = {"kind": "report", "plan": repeated, "people": sets.index(people)}
     if not any(_is(entry, made) for entry in entries):
-        _refuse(_standing(entries, people, None), most)
+        _refuse(_standing(entries, sets, people, None), most)
 
 
 def enter_report(
@@ -105,14 +106,14 @@ def enter_report(
         LedgerDamaged: the ledger is missing beside what was filed, or cannot be trusted.
     """
     with _ledger(workspace).appending() as log:
-        sets = _sets(log.entries)
-        index = sets.index(people) if people in sets else len(sets)
+        sets = _Sets.of(log.entries)
+        index = sets.index(people)
         entry = {"kind": "report", "plan": plan, "candidate": candidate, "people": index}
-        standing = _standing(log.entries, people, entry)
+        standing = _standing(log.entries, sets, people, entry)
         known = any(_is(e, entry) for e in log.entries)
         if most is not None and not known:
             _refuse(standing, most)
-        if index == len(sets):
+        if index == len(sets.people):
             log.append({"kind": "people", "people": people.people, "sums": list(people.sums)})
         if not known:
             log.append(entry)
@@ -124,19 +125,35 @@ def _ledger(workspace: Workspace) -> Ledger:
     return table_ledger(register, read_journal(register))
 
 
-def _sets(entries: Sequence[Entry]) -> list[PeopleSketch]:
-    return [PeopleSketch(e["people"], tuple(e["sums"])) for e in entries if e["kind"] == "people"]
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """The sketches that were entered: numbers of people, shape (n,), and their sums, shape (n, 256)."""
+
+    people: Integers
+    sums: Integers
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> "_Sets":
+        of = [e for e in entries if e["kind"] == "people"]
+        sums = np.fromstring(",".join(e["sums"] for e in of), np.int64, sep=",").reshape(-1, SIGNS)
+        return cls(np.array([e["people"] for e in of], np.int64), sums)
+
+    def index(self, people: PeopleSketch) -> int:
+        """Where these people stand; the number of sets where they do not."""
+        same = (self.people == people.people) & (self.sums == people.sums).all(axis=1)
+        return [*np.flatnonzero(same).tolist(), len(same)][0]
 
 
 def _is(entry: Entry, report: Entry) -> bool:
     return all(entry.get(name) == value for name, value in report.items())
 
 
-def _standing(entries: Sequence[Entry], people: PeopleSketch, report: Entry | None) -> ReportStanding:
+def _standing(
+    entries: Sequence[Entry], sets: _Sets, people: PeopleSketch, report: Entry | None
+) -> ReportStanding:
     """Of a report of these people; None for one that is still to be made."""
-    sets = _sets(entries)
-    differing = people.differing(*sets)
-    shared = (people.people + np.array([other.people for other in sets]) - differing) / 2
+    differing = people.differing(sets.sums)
+    shared = (people.people + sets.people - differing) / 2
     same = set(np.flatnonzero(shared >= _MOSTLY * people.people).tolist())
     others = [e for e in entries if e["kind"] == "report" and e["people"] in same]
     if report is not None:

@@ -115,14 +115,14 @@ def _left_in(folder: Path, levels: int) -> Iterator[Path]:
     """What killed runs have left in a folder and in those below it; no link is followed."""
     try:
         with os.scandir(folder) as entries:
-            found = [(Path(e.path), e.is_dir(follow_symlinks=False)) for e in entries]
+            found = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
     except OSError:
         return
-    for path, is_folder in found:
-        if _LEFT.fullmatch(path.name):
-            yield path
+    for name, is_folder in found:
+        if _LEFT.fullmatch(name):
+            yield folder / name
         elif is_folder and levels > 1:
-            yield from _left_in(path, levels - 1)
+            yield from _left_in(folder / name, levels - 1)
 
 
 @contextmanager

@@ -384,10 +384,13 @@ class PeopleSketch:
         people = int(counted.sum())
         return cls(people, tuple((2 * ones - people).tolist()))
 
-    def differing(self, *others: PeopleSketch) -> Floats:
-        """About how many people are in one of the two alone, for each of the others, shape (n,)."""
-        sums = np.array([other.sums for other in others]).reshape(-1, SIGNS)
-        found: Floats = np.mean((np.array(self.sums) - sums) ** 2, axis=1)
+    def differing(self, sums: npt.ArrayLike) -> Floats:
+        """About how many people are in one of the two alone, for the sums of each other sketch.
+
+        Args:
+            sums: shape (256,) or (n, 256); the result has shape () or (n,).
+        """
+        found: Floats = np.mean((np.array(self.sums) - sums) ** 2, axis=-1)
         return found
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,22 @@ def test_other_folders_and_files_are_refused(build: ModuleType, tmp_path: Path) 
         index(tmp_path, root)
     api.write_index([root], tmp_path / "index.html", force=True)
     index(tmp_path, root)
+
+
+def test_without_a_journal_those_that_were_written_last_are_shown(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate, "NEWEST", 2)
+    audits = [numbered(build.passing(), i) for i in range(1, 7)]
+    root = workspace(tmp_path / "adult", *audits[::-1], released=3)  # attempt 1 is the newest, 3 is out
+    for i, evidence in enumerate(audits):
+        os.utime(root / "review" / "audits" / evidence.digest / "evidence.json", (i, i))
+    history = locate.table_history(root)
+    assert [a.evidence.attempt for a in history.audits] == [1, 3, 5, 6]
+    assert (history.unlisted, history.total, history.unread) == (2, 6, 0)
+    said = text(index(tmp_path, root))
+    assert "Audits 6" in said
+    assert "2 other audits not shown" in said
 
 
 def test_earlier_audits_are_counted_by_month_and_not_read(

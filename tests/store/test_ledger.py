@@ -20,7 +20,7 @@ from synth_audit.dp.composition import spent
 from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, Unit
 from synth_audit.dp.mechanisms import laplace_noise
 from synth_audit.errors import BudgetSpent, LedgerDamaged, PluginError
-from synth_audit.store.journal import Head
+from synth_audit.store.journal import Head, chained, verified
 from synth_audit.store.ledger import Ledger
 
 PLAN = "a" * 64
@@ -167,6 +167,17 @@ def test_an_edited_line_stops_everything(ledger, edit):
             use()
     assert "backup" in caught.value.fix
     assert ledger.path.read_bytes() == edited
+
+
+def test_a_line_of_many_numbers_is_checked_though_few_readers_want_them():
+    line, _ = chained({"kind": "people", "people": 3, "sums": [1, -3, 2]}, "0" * 64)
+    assert verified(line, "0" * 64)["sums"] == "1,-3,2"
+    assert verified(line.replace(b"-3", b"-1"), "0" * 64) is None
+    assert verified(line[:-1], "0" * 64) is None
+    line, _ = chained(
+        {"kind": "other", "sums": [1, -3, 2], "text": 'half a pair \ud83d, and "sums":[1]}'}, ""
+    )
+    assert verified(line, "")["sums"] == [1, -3, 2]
 
 
 def test_lines_cut_off_at_the_end_show_against_a_head_kept_elsewhere(ledger):

@@ -11,7 +11,9 @@ import pytest
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.store.evidence import SplitRecord, SyntheticRecord
+from synth_audit.store.journal import Journal, open_journal, read_journal
 from synth_audit.store.records import parse_strict
+from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 FREE = {"config", "generator.config", "varied", "settings"}
@@ -62,6 +64,20 @@ def test_what_a_stage_left(case, kind):
         with pytest.raises(DataError, match="no usable record") as caught:
             kind.read(path)
         assert "stranger" not in str(caught.value), name
+
+
+def test_what_replaces_a_journal_that_was_just_written(tmp_path):
+    workspace = Workspace(tmp_path / "out").prepare()
+    with open_journal(workspace) as journal:
+        journal.write(Journal(newest={"": "0" * 64}))
+    assert read_journal(workspace) is journal.now
+    text = workspace.journal.read_text()
+    for _, other in broken(text):
+        workspace.journal.write_text(other)
+        with pytest.raises(DataError, match="damaged"):
+            read_journal(workspace)
+    workspace.journal.write_text(json.dumps(json.loads(text)).replace("0" * 64, "1" * 64))
+    assert read_journal(workspace) == Journal(newest={"": "1" * 64})
 
 
 def test_a_picture_with_withheld_cells_outlasts_the_stage(case):
