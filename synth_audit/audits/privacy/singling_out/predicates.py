@@ -27,6 +27,9 @@ _FIRST = 64
 _PAIRS = 2**20
 """Pairs of a predicate and a row looked at at a time."""
 
+_LONG = 2**12
+"""Rows for each predicate, on average, from which they are met one by one, which reads a third as much."""
+
 _BATCH = 4096
 """Most predicates drawn at a time."""
 
@@ -229,6 +232,9 @@ def _hits(
     first column and so meet its first condition; ascending by predicate, then in that order."""
     columns, low, high = conditions
     length = end - begin
+    if length.sum() >= _LONG * len(length):
+        each = [_met(rows, *(x[i] for x in (*conditions, begin, end))) for i in range(len(length))]
+        return np.repeat(np.arange(len(each)), [*map(len, each)]), np.concatenate(each)
     which = np.repeat(np.arange(len(length)), length)
     place = np.arange(len(which)) + np.repeat(begin - (np.cumsum(length) - length), length)
     hits = rows.order[columns[which, 0], place]
@@ -237,6 +243,17 @@ def _hits(
         inside = (codes >= low[which, i]) & (codes <= high[which, i])
         which, hits = which[inside], hits[inside]
     return which, hits
+
+
+def _met(
+    rows: CodedRows, columns: Codes32, low: Codes32, high: Codes32, begin: np.int64, end: np.int64
+) -> Codes32:
+    """The rows that meet one predicate, of those that stand there in the order of its first column."""
+    hits: Codes32 = rows.order[columns[0], begin:end]
+    for column, least, most in zip(columns[1:], low[1:], high[1:], strict=True):
+        codes = rows.codes[column][hits]
+        hits = hits[(codes >= least) & (codes <= most)]
+    return hits
 
 
 def univariate(synthetic: CodedRows, n: int, rng: np.random.Generator) -> Predicates:
