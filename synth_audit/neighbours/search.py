@@ -229,7 +229,10 @@ def copy_number(kinds: Integers, place: Positions | None = None) -> Integers:
     Args:
         place: of each row in the order in which they stand; its position if left out.
     """
-    order = np.argsort(kinds, kind="stable") if place is None else np.lexsort((place, kinds))
+    # Two bytes are sorted digit by digit, several times as fast.
+    short = kinds.astype(np.uint16) if kinds.max(initial=0) < 2**16 else kinds
+    first = np.arange(len(kinds)) if place is None else np.argsort(place, kind="stable")
+    order = first[np.argsort(short[first], kind="stable")]
     starts = np.searchsorted(kinds[order], np.arange(kinds.max(initial=0) + 1))
     number = np.empty(len(kinds), dtype=np.int64)
     number[order] = np.arange(len(kinds)) - starts[kinds[order]]
