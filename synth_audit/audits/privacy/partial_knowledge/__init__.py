@@ -17,6 +17,7 @@ from synth_audit.audits.privacy.partial_knowledge.grid import reachable
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings import measurement
+from synth_audit.neighbours.coordinates import stable_order
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.cross_fitting import mean_of_halves
 from synth_audit.stats.proportions import Proportion
@@ -130,7 +131,7 @@ class NearestRows:
         n, m = len((*labels, *ranks)[0]), n_release
         groups = combined(labels, n, _MOST_GROUPS)
         cells = combined([groups, *ranks], n, _WIDEST)
-        order = np.argsort(cells[:m])
+        order = np.argsort(cells[:m]) if ranks else stable_order(cells[:m])  # of labels there are few codes
         ordered = cells[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1) != 0)
         if ranks:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
 from synth_audit.audits._shared import drawn
 from synth_audit.encode.codes import numbered_values, split_rows
+from synth_audit.neighbours.coordinates import stable_order
 from synth_audit.table.kind import Domain
 from synth_audit.table.label_forms import standard_form
 from synth_audit.table.schema import Column
@@ -89,9 +90,7 @@ class CodedRows:
         """Sort each column once."""
         order, starts = np.empty_like(codes), []
         for j, (column, last) in enumerate(zip(codes, lexicon.lasts, strict=True)):
-            # Two bytes are sorted digit by digit, several times as fast and into the same order.
-            short = column.astype(np.uint16) if last < 2**16 else column
-            order[j] = np.argsort(short, kind="stable")
+            order[j] = stable_order(column)
             counts = np.append(0, np.bincount(column, minlength=last + 1))
             starts.append(np.cumsum(counts, dtype=np.int32))
         return cls(lexicon, codes, order, np.concatenate(starts), np.cumsum([0, *map(len, starts)]))
