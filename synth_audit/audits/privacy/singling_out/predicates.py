@@ -231,7 +231,7 @@ def _hits(
     first column and so meet its first condition; ascending by predicate, then in that order."""
     columns, low, high = conditions
     length = end - begin
-    if length.sum() >= _LONG * len(length):
+    if 0 < _LONG * len(length) <= length.sum():
         each = [_met(rows, *(x[i] for x in (*conditions, begin, end))) for i in range(len(length))]
         return np.repeat(np.arange(len(each)), [*map(len, each)]), np.concatenate(each)
     which = np.repeat(np.arange(len(length)), length)
