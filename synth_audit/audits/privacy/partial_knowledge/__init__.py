@@ -224,12 +224,12 @@ def _reached(
     windows = [(x[m:], x[m:]) for x in labels]
     if ranks:
         some = np.append(np.arange(0, m, -(-m // _LARGE)), np.arange(m, len(ranks[0])))
-        few = [[x[some] for x in columns] for columns in (labels, ranks)]
-        near = NearestRows._of_all(*few, levels, len(some) + m - len(ranks[0]))
+        of_labels, of_ranks = ([x[some] for x in columns] for columns in (labels, ranks))
+        near = NearestRows._of_all(of_labels, of_ranks, levels, len(some) + m - len(ranks[0]))
         reach = near.distance * (1 + _SAME) + 2 * _SAME
         for level, rank in zip(levels, ranks, strict=True):
-            ends = ((-reach, "left"), (reach, "right"))
-            first, beyond = (np.searchsorted(level, level[rank[m:]] + x, side) for x, side in ends)
+            first = np.searchsorted(level, level[rank[m:]] - reach)
+            beyond = np.searchsorted(level, level[rank[m:]] + reach, "right")
             windows.append((first, beyond - 1))
     low, high = (np.column_stack(ends).astype(np.int64) for ends in zip(*windows, strict=True))
     found = reachable([x[:m] for x in (*labels, *ranks)], low, high)
