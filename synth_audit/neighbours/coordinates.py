@@ -46,6 +46,15 @@ def smallest_type(codes: npt.NDArray[Any]) -> np.dtype[Any]:
     return np.result_type(np.min_scalar_type(-1 - most), np.min_scalar_type(min(least, -1)))
 
 
+def stable_order(codes: npt.NDArray[Any]) -> Positions:
+    """Positions by ascending code, equal ones in their order; codes are not negative.
+
+    Two bytes are sorted digit by digit, several times as fast.
+    """
+    short = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
+    return np.argsort(short, kind="stable")
+
+
 def side_by_side(columns: Sequence[npt.NDArray[Any]], n: int) -> npt.NDArray[Any]:
     """Columns of n codes beside one another, shape (n, q), in the smallest of their types that holds all."""
     found = np.empty((n, len(columns)), np.result_type(np.int8, *(c.dtype for c in columns)))

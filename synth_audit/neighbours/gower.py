@@ -98,8 +98,8 @@ class CappedDifferences:
         for mine, theirs, cap in zip(self.mine[:, rows], self.theirs[:, columns], self.caps, strict=True):
             np.subtract(mine[:, None], theirs, out=one)
             np.abs(one, out=one)
-            if cap is not None:
-                np.minimum(one, out.dtype.type(cap), out=one)
+            if cap is not None:  # numpy takes four times as long where one number stands for all
+                np.minimum(one, np.full(one.shape[1], cap, one.dtype), out=one)
             out += one
 
     def bounds(self, boxes: Boxes, rows: slice, labels: npt.NDArray[Any]) -> Scores:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from synth_audit.arrays import Floats, Integers, Positions, Scores
 from synth_audit.execution.executor import allowed_threads, over_blocks
 from synth_audit.neighbours import gpu_scores, memory
-from synth_audit.neighbours.coordinates import add_unlike, in_steps, small_codes, told_apart
+from synth_audit.neighbours.coordinates import add_unlike, in_steps, small_codes, stable_order, told_apart
 from synth_audit.neighbours.leaves import Boxes
 
 if TYPE_CHECKING:
@@ -229,7 +229,8 @@ def copy_number(kinds: Integers, place: Positions | None = None) -> Integers:
     Args:
         place: of each row in the order in which they stand; its position if left out.
     """
-    order = np.argsort(kinds, kind="stable") if place is None else np.lexsort((place, kinds))
+    first = np.arange(len(kinds)) if place is None else np.argsort(place, kind="stable")
+    order = first[stable_order(kinds[first])]
     starts = np.searchsorted(kinds[order], np.arange(kinds.max(initial=0) + 1))
     number = np.empty(len(kinds), dtype=np.int64)
     number[order] = np.arange(len(kinds)) - starts[kinds[order]]

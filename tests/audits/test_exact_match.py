@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits.privacy import partial_knowledge
 from synth_audit.audits.privacy.exact_match import ExactMatch
 from synth_audit.audits.privacy.partial_knowledge import MOST_VOTES, NearestRows, combined
 from synth_audit.stats.proportions import proportion_difference, proportion_interval
@@ -183,9 +184,11 @@ def rows_of(matches, person):
 @pytest.mark.parametrize("n_labels", [0, 1, 2])
 @pytest.mark.parametrize("n_numbers", [0, 1, 2, 3])
 @pytest.mark.parametrize("grain", [1.0, 0.0])
-def test_the_nearest_rows_are_those_of_a_slow_twin(n_labels, n_numbers, grain):
+@pytest.mark.parametrize("large", [2**18, 20])
+def test_the_nearest_rows_are_those_of_a_slow_twin(n_labels, n_numbers, grain, large, monkeypatch):
     if not n_labels + n_numbers:
         return
+    monkeypatch.setattr(partial_knowledge, "_LARGE", large)
     rng = np.random.default_rng(n_labels * 10 + n_numbers)
     n, m = 160, 100
     labels = [rng.integers(0, 4, n) for _ in range(n_labels)]

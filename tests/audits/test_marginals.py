@@ -36,6 +36,15 @@ def test_categories_by_hand(subject_of, measure):
     assert tv.interval.low < 0.3 < tv.interval.high
 
 
+def test_large_tables_are_read_in_part_and_it_is_said(subject_of, measure):
+    subject = subject_of(*({"n": np.random.default_rng(seed).normal(size=900)} for seed in range(3)))
+    (found, findings), (whole, _) = (measure(Marginals(**s), subject) for s in ({"most_rows": 400}, {}))
+    assert findings.notes[0].startswith("Read from 400 random rows of each larger table")
+    distance = found["total_variation"]
+    assert (distance.n_requested, distance.n_achieved) == (900, 400)
+    assert 0 < abs(distance.value - whole["total_variation"].value) < 0.1
+
+
 def test_a_category_that_train_never_had_counts_in_full(subject_of, measure):
     subject = subject_of(of_labels({"a": 50, "b": 50}), None, of_labels({"c": 100}))
     found, _ = measure(Marginals(), subject)

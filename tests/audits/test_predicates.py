@@ -73,7 +73,10 @@ def matched_slowly(rows, predicates):
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-def test_counts_are_those_of_a_loop_over_rows(k, prepared):
+@pytest.mark.parametrize("long", [1, 2**12])
+def test_counts_are_those_of_a_loop_over_rows(k, long, prepared, monkeypatch):
+    monkeypatch.setattr(predicate_guesses, "_LONG", long)
+    monkeypatch.setattr(predicate_guesses, "_PAIRS", 2 * long)
     [rows, _] = prepared(mixed(60, 1), mixed(40, 2))
     predicates = random_ranges(rows.lexicon, 300, k, np.random.default_rng(k))
     slow = matched_slowly(rows, predicates)

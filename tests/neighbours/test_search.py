@@ -72,6 +72,8 @@ def in_leaves(patch, leaf):
         patch.setattr(memory, "SCORES", 6)
         patch.setattr(memory, "EXACT", 6)
         patch.setattr(leaves, "LEAF", leaf)
+        patch.setattr(leaves, "_BLOCK", 3)
+        patch.setattr(leaves, "_CHOOSING", 4 if leaf < 1 else 100)
 
 
 LEAVES = st.sampled_from([None, 0.3, 0.8, 2.0])

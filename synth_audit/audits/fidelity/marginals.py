@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, NamedTuple, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._shared import at_least, descriptive, distance
 from synth_audit.audits.fidelity import _shared_cells as dist
-from synth_audit.audits.fidelity._reference import Found, measured_together
+from synth_audit.audits.fidelity._reference import Found, measured_together, sampled, sampling_note
 from synth_audit.audits.fidelity._shared_cells import SharedCells, SortedPair, shared_cells, tellable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
@@ -114,12 +114,14 @@ class Marginals:
     Fields:
         cells: cells of a numeric column, at least 2.
         n_bootstrap: resamples behind the interval.
+        most_rows: of larger tables so many rows are read, drawn at random: shares are then known to ± 0.001.
 
     Source: Disjoint Generative Models, section 3; TableDiffusion thesis, section 6.8.2.
     """
 
     cells: int = 10
     n_bootstrap: int = 200
+    most_rows: int = 1_000_000
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Distributions of single columns",
@@ -133,11 +135,12 @@ class Marginals:
     )
 
     def __post_init__(self) -> None:
-        at_least(self, cells=2, n_bootstrap=100)
+        at_least(self, cells=2, n_bootstrap=100, most_rows=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every released column against train, with control against train as reference."""
-
+        notes, n = sampling_note(subject, self.most_rows), subject.synthetic.n_rows
+        subject = sampled(subject, self.most_rows, context.rng)
         pictures: dict[str, Series] = {}
         still: list[str] = []
 
@@ -157,7 +160,8 @@ class Marginals:
         measurements = measured_together(subject, compare, self.info.quantities, context.rng)
         apart = {m.id.column: m.value for m in measurements if m.id.quantity == TOTAL_VARIATION.name}
         worst_first = sorted(subject.features, key=lambda c: -apart.get(c.name, 0.0))
-        notes = _left_out(subject, apart, len(still))
+        notes += _left_out(subject, apart, len(still))
+        measurements = [replace(m, n_requested=n) for m in measurements]
         return Findings(tuple(measurements), tuple(pictures[c.name] for c in worst_first), notes)
 
 

@@ -1,7 +1,7 @@
 """Partial knowledge: does the release give people away to one who knows a few of their values?"""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
@@ -13,9 +13,11 @@ from synth_audit.audits._shared import at_least, descriptive, excess_over_contro
 from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.audits.privacy._known_columns import SECRET_STEP, KnownColumn, known_columns
 from synth_audit.audits.privacy.partial_knowledge import column_sets
+from synth_audit.audits.privacy.partial_knowledge.grid import reachable
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings import measurement
+from synth_audit.neighbours.coordinates import stable_order
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.cross_fitting import mean_of_halves
 from synth_audit.stats.proportions import Proportion
@@ -48,6 +50,9 @@ _MOST_GROUPS = 2**32
 """Combined labels stay below this, so that their distance is exact as a float."""
 _SAME = 1e-9
 """Distances that differ by less are tied."""
+_LARGE = 2**18
+"""Rows of the release that are searched whole, 64 for each of 4,000 people: in more of them, so many spread
+evenly tell first how far off the nearest ones are at most."""
 
 EXCESS = excess_over_control(
     "excess_people",
@@ -108,10 +113,25 @@ class NearestRows:
             ranks: one array of shape (n,) for each number, likewise. levels: the number of each rank.
             n_release: m, the first rows.
         """
+        if n_release <= _LARGE:
+            return cls._of_all(labels, ranks, levels, n_release)
+        rows = _reached(labels, ranks, levels, n_release)
+        some = np.append(rows, np.arange(n_release, len((*labels, *ranks)[0])))
+        found = cls._of_all([x[some] for x in labels], [x[some] for x in ranks], levels, len(rows))
+        return replace(found, order=rows[found.order])
+
+    @classmethod
+    def _of_all(
+        cls,
+        labels: Sequence[npt.NDArray[Any]],
+        ranks: Sequence[npt.NDArray[Any]],
+        levels: Sequence[Floats],
+        n_release: int,
+    ) -> Self:
         n, m = len((*labels, *ranks)[0]), n_release
         groups = combined(labels, n, _MOST_GROUPS)
         cells = combined([groups, *ranks], n, _WIDEST)
-        order = np.argsort(cells[:m])
+        order = np.argsort(cells[:m]) if ranks else stable_order(cells[:m])  # of labels there are few codes
         ordered = cells[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1) != 0)
         if ranks:
@@ -192,6 +212,28 @@ class NearestRows:
         least = np.minimum(low[place[:, 0]], low[place[:, 1]])
         most = np.maximum(high[place[:, 0]], high[place[:, 1]])
         return np.where(most - least <= tolerance, least + (most - least) / 2, np.nan)
+
+
+def _reached(
+    labels: Sequence[npt.NDArray[Any]], ranks: Sequence[npt.NDArray[Any]], levels: Sequence[Floats], m: int
+) -> Positions:
+    """Rows of the release, every nearest one of each person among them, ascending; at least one.
+
+    They lie no further off than what is nearest among rows that are spread evenly.
+    """
+    windows = [(x[m:], x[m:]) for x in labels]
+    if ranks:
+        some = np.append(np.arange(0, m, -(-m // _LARGE)), np.arange(m, len(ranks[0])))
+        of_labels, of_ranks = ([x[some] for x in columns] for columns in (labels, ranks))
+        near = NearestRows._of_all(of_labels, of_ranks, levels, len(some) + m - len(ranks[0]))
+        reach = near.distance * (1 + _SAME) + 2 * _SAME
+        for level, rank in zip(levels, ranks, strict=True):
+            first = np.searchsorted(level, level[rank[m:]] - reach)
+            beyond = np.searchsorted(level, level[rank[m:]] + reach, "right")
+            windows.append((first, beyond - 1))
+    low, high = (np.column_stack(ends).astype(np.int64) for ends in zip(*windows, strict=True))
+    found = reachable([x[:m] for x in (*labels, *ranks)], low, high)
+    return found if len(found) else np.zeros(1, dtype=np.intp)
 
 
 def combined(codes: Sequence[npt.NDArray[Any]], n: int, most: int) -> Codes:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
 from synth_audit.audits._shared import drawn
 from synth_audit.encode.codes import numbered_values, split_rows
+from synth_audit.neighbours.coordinates import stable_order
 from synth_audit.table.kind import Domain
 from synth_audit.table.label_forms import standard_form
 from synth_audit.table.schema import Column
@@ -26,6 +27,9 @@ _FIRST = 64
 
 _PAIRS = 2**20
 """Pairs of a predicate and a row looked at at a time."""
+
+_LONG = 2**12
+"""Rows for each predicate, on average, from which they are met one by one, which reads a third as much."""
 
 _BATCH = 4096
 """Most predicates drawn at a time."""
@@ -86,9 +90,7 @@ class CodedRows:
         """Sort each column once."""
         order, starts = np.empty_like(codes), []
         for j, (column, last) in enumerate(zip(codes, lexicon.lasts, strict=True)):
-            # Two bytes are sorted digit by digit, several times as fast and into the same order.
-            short = column.astype(np.uint16) if last < 2**16 else column
-            order[j] = np.argsort(short, kind="stable")
+            order[j] = stable_order(column)
             counts = np.append(0, np.bincount(column, minlength=last + 1))
             starts.append(np.cumsum(counts, dtype=np.int32))
         return cls(lexicon, codes, order, np.concatenate(starts), np.cumsum([0, *map(len, starts)]))
@@ -229,6 +231,9 @@ def _hits(
     first column and so meet its first condition; ascending by predicate, then in that order."""
     columns, low, high = conditions
     length = end - begin
+    if 0 < _LONG * len(length) <= length.sum():
+        each = [_met(rows, *(x[i] for x in (*conditions, begin, end))) for i in range(len(length))]
+        return np.repeat(np.arange(len(each)), [*map(len, each)]), np.concatenate(each)
     which = np.repeat(np.arange(len(length)), length)
     place = np.arange(len(which)) + np.repeat(begin - (np.cumsum(length) - length), length)
     hits = rows.order[columns[which, 0], place]
@@ -237,6 +242,17 @@ def _hits(
         inside = (codes >= low[which, i]) & (codes <= high[which, i])
         which, hits = which[inside], hits[inside]
     return which, hits
+
+
+def _met(
+    rows: CodedRows, columns: Codes32, low: Codes32, high: Codes32, begin: np.int64, end: np.int64
+) -> Codes32:
+    """The rows that meet one predicate, of those that stand there in the order of its first column."""
+    hits: Codes32 = rows.order[columns[0], begin:end]
+    for column, least, most in zip(columns[1:], low[1:], high[1:], strict=True):
+        codes = rows.codes[column][hits]
+        hits = hits[(codes >= least) & (codes <= most)]
+    return hits
 
 
 def univariate(synthetic: CodedRows, n: int, rng: np.random.Generator) -> Predicates:
