@@ -123,8 +123,10 @@ class Linkability:
         sides = self._sides(subject)
         names = [[c.name for c in side] for side in sides]
         chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in subject.real]
-        known = secrecy.KnownRows.of(subject, [c for side in sides for c in side], chosen)
-        joined = np.split(self._joined(known, names, rng), [len(chosen[0])])
+        columns = [c for side in sides for c in side]
+        # Not under a name, since the release takes a GiB and is encoded again for other sources.
+        together = self._joined(secrecy.KnownRows.of(subject, columns, chosen), names, rng)
+        joined = np.split(together, [len(chosen[0])])
         exposed = secrecy.exposure(RISK.id(), [name for side in names for name in side], chosen, joined)
         # Of two random sets of k rows, the number in both is hypergeometric.
         n, k = subject.synthetic.n_rows, min(self.n_neighbours, subject.synthetic.n_rows)
