@@ -33,8 +33,8 @@ def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
 
 def column_entropy(table: Table, column: Column) -> float:
     """Shannon entropy of a column's values in bits, missing counted as one; numbers are not coded for it."""
-    if isinstance(column.kind.part, NumberPart):
-        return entropy(column.kind.plain(table.column(column.name)))
+    if isinstance(part := column.kind.part, NumberPart):
+        return entropy(part.read(table.column(column.name)))
     return entropy(codes([table], column)[0])
 
 
