@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Codes32, Counts, Floats, Labels
 from synth_audit.neighbours.coordinates import MISSING
+from synth_audit.stats.distributions import entropy
 from synth_audit.table.kind import Kind, LabelPart, NumberPart
 from synth_audit.table.label_forms import column_forms, standard_forms
 from synth_audit.table.schema import Column
@@ -28,6 +29,13 @@ def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
         One array of shape (n,) per table; values in 0 … k−1, and :data:`MISSING`.
     """
     return column.kind.codes([cells_of(table, column) for table in tables])
+
+
+def column_entropy(table: Table, column: Column) -> float:
+    """Shannon entropy of a column's values in bits, missing counted as one; numbers are not coded for it."""
+    if isinstance(part := column.kind.part, NumberPart):
+        return entropy(part.read(table.column(column.name)))
+    return entropy(codes([table], column)[0])
 
 
 def cells_of(table: Table, column: Column) -> pa.ChunkedArray:

@@ -10,14 +10,13 @@ import pyarrow as pa
 
 from synth_audit.arrays import Codes, Positions
 from synth_audit.encode.cells import column_grouping
-from synth_audit.encode.codes import cells_of, codes, few_labels
+from synth_audit.encode.codes import cells_of, codes, column_entropy, few_labels
 from synth_audit.encode.scales import CENTRAL
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Leak, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.stats.distributions import entropy
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.people import key_columns, split
 from synth_audit.table.schema import Column, quantitative
@@ -55,7 +54,7 @@ def most_telling(table: Table, columns: Sequence[Column], most: int) -> dict[str
     them, as far as enough pairs agree in these. A column that follows from others, such as what is true of a
     whole district, tells people apart no better. Agreement is in 16 cells; ties go by name.
     """
-    bits = {c.name: round(entropy(codes([table], c)[0]), 9) for c in columns}  # rounded against noise
+    bits = {c.name: round(column_entropy(table, c), 9) for c in columns}  # rounded against noise
     left = {c.name: _cells(table, c) for c in columns if bits[c.name] > 0}
     new = dict.fromkeys(left, 1.0)
     found: dict[str, float] = {}

@@ -115,11 +115,13 @@ def _split(
     if not len(apart_by) or not apart_by.max() > 0:
         return None
     column, p = int(apart_by.argmax()), numbers.shape[1]
-    used, counts = np.unique(
-        numbers[few, column] if column < p else labels[few, column - p], return_counts=True
-    )
-    share = np.cumsum(counts)[:-1] / len(few)  # as near to a half as its values allow
-    return _Split(column, float(used[int(np.abs(share - 0.5).argmin())]), [0, 0])
+    values = np.sort(numbers[few, column] if column < p else labels[few, column - p])
+    # The middle value goes to the side that is then nearer to a half, as far as both have rows.
+    middle = values[len(values) // 2]
+    below, upto = np.searchsorted(values, middle), np.searchsorted(values, middle, "right")
+    nearer = below + upto <= len(values) and upto < len(values)
+    cut = middle if nearer or not below else values[below - 1]
+    return _Split(column, float(cut), [0, 0])
 
 
 def _leaf_of(numbers: Floats, labels: Integers, splits: Sequence[_Split]) -> Positions:

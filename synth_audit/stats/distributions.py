@@ -102,11 +102,11 @@ def _with_enough_beside(counts: Sequence[Codes], told: list[int], fewest: int, o
     return told
 
 
-def entropy(codes: Codes) -> float:
+def entropy(codes: Codes | Floats) -> float:
     """Shannon entropy ``−Σ p log₂ p`` over the distinct codes in bits, missing counted as one.
 
     Args:
-        codes: shape (n,), n ≥ 1.
+        codes: or numbers, NaN where missing; shape (n,), n ≥ 1.
 
     Returns:
         0 or more; equal for equal sets of frequencies, whatever the codes.

@@ -10,13 +10,13 @@ from synth_audit.arrays import Bools
 from synth_audit.audits import _shared as declare
 from synth_audit.audits._shared import drawn, named
 from synth_audit.audits.privacy import _secrets as secrecy
-from synth_audit.encode.codes import codes
+from synth_audit.encode.codes import column_entropy
 from synth_audit.encode.encoded import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import PEOPLE, Findings, Measurement
+from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -80,7 +80,8 @@ class Linkability:
     Fields:
         columns_a, columns_b: what each of the two sources holds; give both or neither.
         n_neighbours: k, synthetic rows that each half may lead to.
-        n_attacks: at most this many training records, and as many control records, are attacked.
+        n_attacks: at most this many training records, and as many control records, are attacked; fewer in
+            more than 2,000,000 rows of the release, 1,000 at least.
         source_pairs: about how many other pairs of sources are tried; 0 for none.
 
     Raises:
@@ -122,7 +123,8 @@ class Linkability:
         rng, level = context.rng, subject.level
         sides = self._sides(subject)
         names = [[c.name for c in side] for side in sides]
-        chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in subject.real]
+        most = most_queries(self.n_attacks, subject.synthetic.n_rows)
+        chosen = [drawn(np.arange(t.n_rows), most, rng) for t in subject.real]
         columns = [c for side in sides for c in side]
         # Not under a name, since the release takes a GiB and is encoded again for other sources.
         together = self._joined(secrecy.KnownRows.of(subject, columns, chosen), names, rng)
@@ -163,7 +165,8 @@ class Linkability:
     def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[Measurement, list[str]]:
         """What the worst of several pairs of sources joins, and what they hold."""
         rng = context.rng
-        people = secrecy.AskedPeople.drawn(subject, self.n_attacks, rng)
+        most = most_queries(self.n_attacks, subject.synthetic.n_rows)
+        people = secrecy.AskedPeople.drawn(subject, most, rng)
         known = secrecy.KnownRows.of(subject, subject.features, (people.train, people.control))
         draws, sizes = context.child("linkability", "sources").rng, _SHARED_OUT
         pairs, told = secrecy.known_sets(
@@ -189,7 +192,7 @@ class Linkability:
 def _halves(train: Table, columns: Sequence[Column]) -> Sides:
     """Two sets of columns whose entropies in train add up to about the same."""
     # Rounded against noise.
-    bits = {column: round(entropy(codes([train], column)[0]), 9) for column in columns}
+    bits = {column: round(column_entropy(train, column), 9) for column in columns}
     varying = sorted((c for c in columns if bits[c] > 0), key=lambda c: (-bits[c], c.name))
     if len(varying) < 2:
         raise NotApplicable("linking takes two released columns that vary in train")

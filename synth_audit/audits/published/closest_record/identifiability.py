@@ -6,13 +6,12 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
 from synth_audit.audits._shared import drawn, excess_over_control, merit
-from synth_audit.encode.codes import codes
+from synth_audit.encode.codes import column_entropy
 from synth_audit.encode.encoded import Encoded
 from synth_audit.findings.measurement import Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.neighbours.gower import Mixed, nearly_copied
 from synth_audit.neighbours.search import Nearest, nearest, nearest_but, nearest_other
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.people import key_columns, persons
 from synth_audit.table.table import Table
@@ -150,7 +149,7 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     """
     tables = [*subject.real, subject.synthetic]
     encoded = Encoded(tables, subject.features)
-    told = [entropy(codes([subject.train], column)[0]) for column in subject.features]
+    told = [column_entropy(subject.train, column) for column in subject.features]
     rows, strangers = (drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2])
     train, queries, synthetic = encoded.mixed_by_range(
         [None, strangers, None], [1 / h if h else 0.0 for h in told]
