@@ -20,7 +20,7 @@ import numpy as np
 from _releases_to_judge import Case
 
 from synth_audit.audits.recognition import Recognition
-from synth_audit.audits.recognition.matching import CodedCells
+from synth_audit.audits.recognition.coded_cells import CodedCells
 from synth_audit.audits.recognition.people import PooledPeople, pooled
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng

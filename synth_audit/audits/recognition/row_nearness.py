@@ -20,8 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.audits.recognition.coded_cells import CodedCells
 from synth_audit.audits.recognition.engine import CLEAR
-from synth_audit.audits.recognition.matching import WEIGHTINGS, CodedCells, matched
+from synth_audit.audits.recognition.matching import matched
+from synth_audit.audits.recognition.pair_weights import WEIGHTINGS
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.views.nearness import FLOOR, nearness_tables
 from synth_audit.findings.measurement import Interval

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.recognition import Recognition, detection_limit
+from synth_audit.audits.recognition.coded_cells import CodedCells
 from synth_audit.audits.recognition.detection_limit import (
     LARGEST_SHARE,
     NEAR,
@@ -16,7 +17,7 @@ from synth_audit.audits.recognition.detection_limit import (
     view_rng,
 )
 from synth_audit.audits.recognition.leak_classes import CLASSES, planted
-from synth_audit.audits.recognition.matching import CodedCells, matched
+from synth_audit.audits.recognition.matching import matched
 from synth_audit.audits.recognition.people import (
     PooledColumn,
     PooledPeople,

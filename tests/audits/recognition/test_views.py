@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from synth_audit import registry
-from synth_audit.audits.recognition.matching import FIRST, LAST, CodedCells, _larger, matched
+from synth_audit.audits.recognition.coded_cells import CodedCells
+from synth_audit.audits.recognition.matching import FIRST, LAST, matched
+from synth_audit.audits.recognition.pair_weights import _larger
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
 from synth_audit.errors import NotApplicable
 from synth_audit.stats.roc import auroc

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats, Positions
-from synth_audit.audits.recognition.matching import CodedCells, matched, shared_weights
+from synth_audit.audits.recognition.coded_cells import CodedCells
+from synth_audit.audits.recognition.matching import matched, shared_weights
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 

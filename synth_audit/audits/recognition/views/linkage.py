@@ -7,17 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.audits.recognition.matching import (
-    FIRST,
-    LAST,
-    MOST_BITS,
-    Cells,
-    CodedCells,
-    matched,
-    named_once,
-    weighed,
-    with_replaced,
-)
+from synth_audit.audits.recognition.coded_cells import MOST_BITS, Cells, CodedCells
+from synth_audit.audits.recognition.matching import FIRST, LAST, matched, named_once, with_replaced
+from synth_audit.audits.recognition.pair_weights import weighed
 from synth_audit.audits.recognition.people import SAMPLE, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 

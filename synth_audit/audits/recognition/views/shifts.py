@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.audits.recognition.matching import CELLS, MOST_BITS, CodedCells
+from synth_audit.audits.recognition.coded_cells import CELLS, MOST_BITS, CodedCells
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
