@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from made_tables import table_of  # made importable by conftest.py
 
+from synth_audit.audits.privacy import linkability
 from synth_audit.audits.privacy.linkability import Linkability, _halves
 from synth_audit.errors import NotApplicable
 from synth_audit.stats.attack_success import risk
@@ -198,3 +199,11 @@ def test_identifiers_take_no_part(subject_of, measure):
     _, findings = measure(Linkability(), subject_of(keyed, control, train, key={"role": "identifier"}))
     assert "key" not in findings.exposures[0].columns
     assert "key" not in " ".join(findings.notes)
+
+
+def test_fewer_records_are_looked_up_in_a_large_release(subject_of, measure, monkeypatch):
+    train = people(600, 1)
+    monkeypatch.setattr(linkability, "most_queries", lambda most, rows: min(most, 400, rows))
+    found, _ = measure(Linkability(**SIDES), subject_of(train, people(500, 2), train))
+    assert (found["risk"].n_requested, found["risk"].n_achieved) == (2000, 400)
+    assert found["risk"].value > 0.95

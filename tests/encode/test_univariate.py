@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from synth_audit.encode import scales
 from synth_audit.encode.scales import FIRST_LABEL, MISSING, REGULAR, RobustScale
 from synth_audit.encode.univariate import empirical_margin, kde_margin, outlying, rarest, stepwise_margin
 from synth_audit.neighbours.gower import NEAR
@@ -213,6 +214,15 @@ def test_a_code_for_unknown_moves_nothing_however_frequent_it_is(normal, share, 
     expected, found = RobustScale.of(normal[spoilt != code]), RobustScale.of(spoilt)
     assert found.labels.tolist() == [code]
     assert (found.centre, found.span) == (expected.centre, expected.span)
+
+
+def test_a_scale_is_read_off_some_of_many_values(monkeypatch):
+    values = np.random.default_rng(3).normal(size=20_000)
+    whole = RobustScale.of(values).span
+    monkeypatch.setattr(scales, "_MOST", 5_000)
+    part = RobustScale.of(values).span
+    assert part == RobustScale.of(values).span != whole
+    assert part == pytest.approx(whole, rel=0.1)
 
 
 def test_rare_extremes_are_numbers_far_away_and_hide_no_code_behind_them(normal):

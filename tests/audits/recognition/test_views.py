@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from synth_audit import registry
+from synth_audit.audits.recognition import pair_weights
 from synth_audit.audits.recognition.coded_cells import CodedCells
 from synth_audit.audits.recognition.matching import FIRST, LAST, matched
 from synth_audit.audits.recognition.pair_weights import _larger
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
+from synth_audit.audits.recognition.views import density, fragments
 from synth_audit.errors import NotApplicable
 from synth_audit.stats.roc import auroc
 
@@ -184,6 +186,45 @@ def test_of_rows_that_weigh_the_same_the_last_are_kept(different, m):
     half = m // 2
     later = _larger(none, weights[:, half:].T, half)
     assert np.array_equal(_larger(later, weights[:, :half].T, 0), keyed)
+
+
+@pytest.mark.parametrize("name", ["agreement", "linkage", "nearness", "recoding"])
+def test_blocks_and_groups_of_any_size_give_the_same_scores(name, drawn, monkeypatch):
+    def scores():
+        return [s.values for s in registry.build("view", name, {}).scores(drawn[0], np.random.default_rng(2))]
+
+    whole = scores()
+    for size, value in {"RECORDS": 7, "ROWS": 16, "_COMBINATIONS": 5}.items():
+        monkeypatch.setattr(pair_weights, size, value)
+    assert np.array_equal(whole, scores())
+
+
+def test_trees_see_some_rows_of_a_large_release(drawn, monkeypatch):
+    pool, seen = drawn[0], []
+
+    def log_odds(cells, second, asked, rng):
+        seen.append(int(second.sum()))
+        return np.zeros(len(asked))
+
+    monkeypatch.setattr(density, "log_odds", log_odds)
+    for most in (pool.rows, 60):
+        monkeypatch.setattr(density, "_MOST_ROWS", most)
+        list(registry.build("view", "density", {}).scores(pool, np.random.default_rng(0)))
+    assert seen == [pool.rows, pool.rows, 60, 60]
+
+
+def test_fewer_sets_are_counted_in_a_large_release(drawn, monkeypatch):
+    pool, asked, drawn_sets = drawn[0], [], fragments._some_sets
+
+    def some_sets(d, size, most, rng):
+        asked.append(most)
+        return drawn_sets(d, size, most, rng)
+
+    monkeypatch.setattr(fragments, "_some_sets", some_sets)
+    for work in (fragments._WORK, 100 * pool.records * pool.rows, 0):
+        monkeypatch.setattr(fragments, "_WORK", work)
+        list(registry.build("view", "fragments", {}).scores(pool, np.random.default_rng(0)))
+    assert asked == [400] * 3 + [100] * 3 + [24] * 3
 
 
 @pytest.mark.parametrize("among_people", [False, True])

@@ -105,6 +105,8 @@ class NearestRows:
         ranks: Sequence[npt.NDArray[Any]],
         levels: Sequence[Floats],
         n_release: int,
+        *,
+        whole: bool = False,
     ) -> Self:
         """Look people up who follow the release in every array.
 
@@ -112,23 +114,15 @@ class NearestRows:
             labels: one array of shape (n,) per label that must be equal, each 0 … k−1, in whatever type.
             ranks: one array of shape (n,) for each number, likewise. levels: the number of each rank.
             n_release: m, the first rows.
+            whole: search all of them, however many; otherwise those of many that may be nearest to somebody.
         """
-        if n_release <= _LARGE:
-            return cls._of_all(labels, ranks, levels, n_release)
-        rows = _reached(labels, ranks, levels, n_release)
-        some = np.append(rows, np.arange(n_release, len((*labels, *ranks)[0])))
-        found = cls._of_all([x[some] for x in labels], [x[some] for x in ranks], levels, len(rows))
-        return replace(found, order=rows[found.order])
-
-    @classmethod
-    def _of_all(
-        cls,
-        labels: Sequence[npt.NDArray[Any]],
-        ranks: Sequence[npt.NDArray[Any]],
-        levels: Sequence[Floats],
-        n_release: int,
-    ) -> Self:
         n, m = len((*labels, *ranks)[0]), n_release
+        if m > _LARGE and not whole:
+            rows = _reached(labels, ranks, levels, m)
+            some = np.append(rows, np.arange(m, n))
+            few = [x[some] for x in labels], [x[some] for x in ranks]
+            among = cls.of(*few, levels, len(rows), whole=True)
+            return replace(among, order=rows[among.order])
         groups = combined(labels, n, _MOST_GROUPS)
         cells = combined([groups, *ranks], n, _WIDEST)
         order = np.argsort(cells[:m]) if ranks else stable_order(cells[:m])  # of labels there are few codes
@@ -225,7 +219,7 @@ def _reached(
     if ranks:
         some = np.append(np.arange(0, m, -(-m // _LARGE)), np.arange(m, len(ranks[0])))
         of_labels, of_ranks = ([x[some] for x in columns] for columns in (labels, ranks))
-        near = NearestRows._of_all(of_labels, of_ranks, levels, len(some) + m - len(ranks[0]))
+        near = NearestRows.of(of_labels, of_ranks, levels, len(some) + m - len(ranks[0]), whole=True)
         reach = near.distance * (1 + _SAME) + 2 * _SAME
         for level, rank in zip(levels, ranks, strict=True):
             first = np.searchsorted(level, level[rank[m:]] - reach)
