@@ -297,30 +297,30 @@ def _different(columns: Names, draws: Callable[[int], list[Positions]], most: in
     return list(found)
 
 
+def known_columns(subject: Subject, columns: Sequence[Column]) -> Encoded:
+    """Train, control and release on the columns that an adversary knows, anchored on all real rows."""
+    return Encoded([*subject.real, subject.synthetic], columns, subject.real)
+
+
 @dataclass(frozen=True, eq=False)
 class KnownRows:
-    """Rows of train, control and release on the columns that an adversary knows, encoded once.
+    """Rows on the columns that an adversary knows, encoded once: of people, and of the whole release.
 
     Attributes:
         order: name of the column of each number, then of each label.
+        people: positions in train and in control, ascending. train, control: their rows.
     """
 
     order: Names
+    people: tuple[Positions, Positions]
     train: Mixed
     control: Mixed
     release: Mixed
 
     @classmethod
-    def of(
-        cls, subject: Subject, columns: Sequence[Column], chosen: Sequence[Positions | None] = (None, None)
-    ) -> Self:
-        """Encode the release and real rows, anchored on all real rows.
-
-        Args:
-            chosen: positions in train and in control; None for all rows.
-        """
-        encoded = Encoded([*subject.real, subject.synthetic], columns, subject.real)
-        return cls(encoded.order, *encoded.mixed([*chosen, None]))
+    def of(cls, columns: Encoded, train: Positions, control: Positions) -> Self:
+        """Encode the release, and train and control rows at these positions, which are ascending."""
+        return cls(columns.order, (train, control), *columns.mixed([train, control, None]))
 
     @property
     def varying(self) -> Names:
@@ -338,12 +338,15 @@ class KnownRows:
         return rows
 
     def asked(self, train: Positions | None = None, control: Positions | None = None) -> Mixed:
-        """Rows of train, then of control, at these positions; all if left out.
+        """Rows of people in train, then in control, at these positions; of all people here if left out.
 
         One search for both sides, since a search of half as many rows takes more than half as long.
         """
-        sides = ((self.train, train), (self.control, control))
-        mine, others = (rows if chosen is None else rows.take(chosen) for rows, chosen in sides)
+        sides = zip((self.train, self.control), self.people, (train, control), strict=True)
+        mine, others = (
+            rows if chosen is None else rows.take(np.searchsorted(people, chosen))
+            for rows, people, chosen in sides
+        )
         return mine.followed_by(others)
 
     def nearest(self, names: Collection[str], asked: Mixed, k: int, rng: np.random.Generator) -> Positions:

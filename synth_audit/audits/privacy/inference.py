@@ -1,7 +1,7 @@
 """Inference: does the release tell an unknown attribute of a person of whom other attributes are known?"""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import risk, worst_estimate
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 _MOST_TOGETHER = 30
 """Sets of columns that the generator drew together, each of which takes a search."""
@@ -111,6 +112,8 @@ _BEYOND = 1e6
 _SHARED = 3
 """Secrets that a record is guessed at for, on average, from which on one search that allows for all of them
 takes less than one for each: a query of it takes two to three times as long."""
+
+_NOBODY = np.empty(0, dtype=np.intp)
 
 _LEVELS = np.linspace(0, 1, 9)
 """Shares of the release rows, by how sure the forest is of them, that the margin may take over."""
@@ -203,33 +206,41 @@ class Inference:
 
     def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
-        columns = named(subject, self.known, "known") or subject.features
-        known, level = secrecy.KnownRows.of(subject, columns), subject.level
-        attacked, notes = self._secrets(known, subject, context)
-        most = most_queries(self.n_attacks, subject.synthetic.n_rows)
-        if many(known):
+        columns = secrecy.known_columns(subject, named(subject, self.known, "known") or subject.features)
+        level, n_release = subject.level, subject.synthetic.n_rows
+        attacked, notes = self._secrets(columns.order, subject, context)
+        most, at_once = most_queries(self.n_attacks, n_release), many(columns.order, n_release)
+        if at_once:
             notes += bounds(subject, most)
         # Streams of their own: the draws of the other attacks stay what they are.
         sets_rng, models_rng = context.rng.spawn(2)
-        attacks, sets, told = self._sets(known, subject, attacked, context, sets_rng)
+        # Of a large release fewer people are asked, since each set takes a search.
+        of_sets = most_queries(self.n_attacks, n_release * self.known_sets // 4)
+        people = secrecy.AskedPeople.drawn(subject, of_sets, sets_rng)
+        asked = list(drawn_questions(subject, attacked, self.tolerance, most, context.rng, at_once=at_once))
+        train = [people.train, *(q.chosen[0] for q in asked)]
+        control = [people.control, *(rows for q in asked for rows in (q.chosen[1], q.learnt))]
+        known = secrecy.KnownRows.of(
+            columns, np.unique(np.concatenate(train)), np.unique(np.concatenate(control))
+        )
+        attacks, sets, told = self._sets(known, subject, attacked, people, context, sets_rng)
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
         exposures = list[measurement.Exposure]()
         of_secrets, of_models = list[measurement.Measurement](), list[measurement.Measurement]()
-        asked = list(drawn_questions(known, subject, attacked, self.tolerance, most, context.rng))
-        for i, (question, found) in enumerate(answered(known, asked)):
-            name = question.name
+        for i, (question, found) in enumerate(answered(known, asked, at_once=at_once)):
+            name, secret = question.name, question.secret()
             hits = [
-                question.judge.right(question.release[rows], truth)
-                for rows, truth in zip(found, question.truth(question.chosen), strict=True)
+                secret.judge.right(secret.release[rows], truth)
+                for rows, truth in zip(found, secret.truth(question.chosen), strict=True)
             ]
             exposures.append(secrecy.exposure(RISK.id(column=name), [name], question.chosen, hits))
             sides = secrecy.successes(exposures[-1])
             of_secrets += secrecy.risk_and_rates(_GUESSED, sides, self.n_attacks, level, name)
             if not subject.planted:
-                of_secrets += self._without_release(known, question, level)
+                of_secrets += self._without_release(known, question, secret, level)
                 if i in modelled:
-                    of_models += self._by_model(known, question, level, models_rng)
-            _guess_by_sets(question, i, attacks, sets)
+                    of_models += self._by_model(known, question, secret, level, models_rng)
+            _guess_by_sets(name, secret, i, attacks, sets)
         by_sets = []
         if attacks.tried:
             excess, worst = attacks.worst(level)
@@ -243,7 +254,7 @@ class Inference:
         )
 
     def _secrets(
-        self, known: secrecy.KnownRows, subject: Subject, context: RunContext
+        self, known: secrecy.Names, subject: Subject, context: RunContext
     ) -> tuple[list[Column], list[str]]:
         """The columns to guess, and notes where some are left out.
 
@@ -260,7 +271,7 @@ class Inference:
             [cells] = codes([subject.train], column)
             if len(np.unique(cells[cells >= 0])) < 2:
                 notes.append(f"{column.name} is not attacked: its values in train do not differ")
-            elif not set(known.order) - {column.name}:
+            elif not set(known) - {column.name}:
                 notes.append(f"{column.name} is not attacked: no known column varies in train")
             else:
                 attacked.append(column)
@@ -273,6 +284,7 @@ class Inference:
         known: secrecy.KnownRows,
         subject: Subject,
         secrets: Sequence[Column],
+        people: secrecy.AskedPeople,
         context: RunContext,
         rng: np.random.Generator,
     ) -> tuple[secrecy.Attacks, list[tuple[secrecy.Knowledge, Positions]], str]:
@@ -280,11 +292,9 @@ class Inference:
         many sets of each sort.
 
         Where some columns are no secrets, and two of them vary, sets are of these. Where a generator drew
-        groups of columns apart, all that is known of a secret's group is a set too. Of a large release fewer
-        people are asked, since each set takes a search. The sets are the same for the planted leaks.
+        groups of columns apart, all that is known of a secret's group is a set too. The sets are the same
+        for the planted leaks.
         """
-        most = most_queries(self.n_attacks, subject.synthetic.n_rows * self.known_sets // 4)
-        people = secrecy.AskedPeople.drawn(subject, most, rng)
         hidden = {secret.name for secret in secrets}
         others = tuple(name for name in known.varying if name not in hidden)
         names = others if len(others) > 1 else known.varying
@@ -307,41 +317,46 @@ class Inference:
         return secrecy.Attacks(people), list(zip(sets, nearest, strict=True)), told
 
     def _without_release(
-        self, known: secrecy.KnownRows, question: "SecretQuestion", level: float
+        self, known: secrecy.KnownRows, question: "SecretQuestion", secret: "Secret", level: float
     ) -> Iterator[measurement.Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
-        judge, control, learnt = question.judge, question.real[1], question.learnt
-        truth = question.real[0][question.chosen[0]]
+        judge, control, learnt = secret.judge, secret.real[1], question.learnt
+        truth = secret.real[0][question.chosen[0]]
         if not len(learnt) or not len(truth):
             return
         found = {NAIVE_RATE: np.full(len(truth), judge.typical(control))}
         if self.n_trees:
             found[MODEL_RATE] = predicted(
                 judge,
-                known.without(question.name, known.control.take(learnt)),
+                known.without(question.name, known.asked(_NOBODY, learnt)),
                 control[learnt],
-                known.without(question.name, known.train.take(question.chosen[0])),
+                known.without(question.name, known.asked(question.chosen[0], _NOBODY)),
                 self.n_trees,
                 question.seed,
-                randomised=many(known),
+                randomised=many(known.order, len(known.release)),
             )
         for quantity, answers in found.items():
             tally = Proportion.of(judge.right(answers, truth))
             yield secrecy.success_rate(quantity, tally, self.n_attacks, level, column=question.name)
 
     def _by_model(
-        self, known: secrecy.KnownRows, question: "SecretQuestion", level: float, rng: np.random.Generator
+        self,
+        known: secrecy.KnownRows,
+        question: "SecretQuestion",
+        secret: "Secret",
+        level: float,
+        rng: np.random.Generator,
     ) -> Iterator[measurement.Measurement]:
         """Guesses of a model of the release at the same records; none where the release lacks the secret."""
-        truth = question.truth(question.chosen)
-        present = np.flatnonzero(~np.isnan(question.release))
+        truth = secret.truth(question.chosen)
+        present = np.flatnonzero(~np.isnan(secret.release))
         if not len(present):
             return
         learnt, seed = drawn(present, _MOST_RECONSTRUCTED, rng), int(rng.integers(2**31))
         rows = known.without(question.name, known.release.take(learnt))
         asked = known.without(question.name, known.asked(*question.chosen))
-        found = reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
-        train, control = map(question.judge.right, np.split(found, [len(truth[0])]), truth)
+        found = reconstructed(secret.judge, rows, secret.release[learnt], asked, _TREES, seed)
+        train, control = map(secret.judge.right, np.split(found, [len(truth[0])]), truth)
         sides = Proportion.of(train), Proportion.of(control)
         null = measurement.Reference(0.0, "the model knows train people no better than control people")
         yield from secrecy.risk_and_rates(_RECONSTRUCTED, sides, self.n_attacks, level, question.name, null)
@@ -387,24 +402,25 @@ def _joint_sets(
 
 
 def _guess_by_sets(
-    question: "SecretQuestion",
-    secret: int,
+    name: str,
+    secret: "Secret",
+    number: int,
     attacks: secrecy.Attacks,
     sets: Sequence[tuple[secrecy.Knowledge, Positions]],
 ) -> None:
     """Add the guesses at one secret by all sets without it; nobody is asked whose secret is missing."""
-    truth = np.concatenate(question.truth((attacks.people.train, attacks.people.control)))
+    truth = np.concatenate(secret.truth((attacks.people.train, attacks.people.control)))
     made = ~np.isnan(truth)
     for knowledge, rows in sets:
-        if question.name not in knowledge.known[0]:
-            right = question.judge.right(question.release[rows], truth) & made
-            attacks.add(knowledge, [secret], made[:, None], right[:, None])
+        if name not in knowledge.known[0]:
+            right = secret.judge.right(secret.release[rows], truth) & made
+            attacks.add(knowledge, [number], made[:, None], right[:, None])
 
 
-def many(known: secrecy.KnownRows) -> bool:
+def many(known: secrecy.Names, n_release: int) -> bool:
     """Whether known columns, or the rows of the release, are too many for a search for each secret."""
-    n_columns = len(known.varying)
-    return n_columns > MOST_SEARCHED or n_columns * len(known.release) > MOST_CELLS
+    n_columns = len(set(known))
+    return n_columns > MOST_SEARCHED or n_columns * n_release > MOST_CELLS
 
 
 def bounds(subject: Subject, most: int) -> list[str]:
@@ -422,73 +438,91 @@ def bounds(subject: Subject, most: int) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class SecretQuestion:
-    """A secret as numbers, NaN where missing, and what is drawn for the attack on it.
+class Secret:
+    """A column as numbers, NaN where missing.
 
     Attributes:
         real: of train and of control people. judge: which guesses are right.
-        chosen: positions of the train and of the control rows guessed at, ascending; each holds the secret.
-        place: of each release row among equally near ones, which are met in no order of the release.
-        learnt: control rows that a model may learn the secret from. seed: of the model.
     """
 
-    name: str
     real: tuple[Floats, ...]
     release: Floats
     judge: secrecy.GuessRule
-    chosen: tuple[Positions, ...]
-    place: Positions
-    learnt: Positions
-    seed: int
 
     def truth(self, chosen: Sequence[Positions]) -> list[Floats]:
         """The secrets of train and of control people at these positions."""
         return [side[rows] for side, rows in zip(self.real, chosen, strict=True)]
 
 
+@dataclass(frozen=True, eq=False)
+class SecretQuestion:
+    """What is drawn for the attack on a secret.
+
+    Attributes:
+        secret: reads the column, which is not kept: the columns of a large table together take gigabytes.
+        chosen: positions of the train and of the control rows guessed at, ascending; each holds the secret.
+        place: of each release row among equally near ones, which are met in no order of the release.
+        learnt: control rows that a model may learn the secret from. seed: of the model.
+    """
+
+    name: str
+    secret: Callable[[], Secret]
+    chosen: tuple[Positions, ...]
+    place: Positions
+    learnt: Positions
+    seed: int
+
+
+def _read(tables: Sequence[Table], column: Column, tolerance: float) -> Secret:
+    (*real, release), judge = secrecy.column_secret(tables, column, tolerance)
+    return Secret(tuple(real), release, judge)
+
+
 def drawn_questions(
-    known: secrecy.KnownRows,
     subject: Subject,
     secrets: Sequence[Column],
     tolerance: float,
     most: int,
     rng: np.random.Generator,
+    *,
+    at_once: bool,
 ) -> Iterator[SecretQuestion]:
     """Draw at most so many records of either side for each secret, and what else chance decides.
 
-    Over many known columns, or rows of the release, all secrets are guessed at the same records as far as
-    these have them, and ties are broken alike.
+    Args:
+        at_once: all secrets are guessed at the same records as far as these have them, and ties are broken
+            alike; see :func:`many`.
     """
-    at_once = many(known)
-    orders = [rng.permutation(len(rows)) for rows in (known.train, known.control)] if at_once else []
-    shared = random_places(len(known.release), rng) if at_once else None
-    tables = [*subject.real, subject.synthetic]
+    n_release = subject.synthetic.n_rows
+    orders = [rng.permutation(t.n_rows) for t in subject.real] if at_once else []
+    shared = random_places(n_release, rng) if at_once else None
     for column in secrets:
-        (*real, release), judge = secrecy.column_secret(tables, column, tolerance)
-        present = [np.flatnonzero(~np.isnan(side)) for side in real]
+        secret = partial(_read, [*subject.real, subject.synthetic], column, tolerance)
+        real = secret().real
         if shared is None:
+            present = [np.flatnonzero(~np.isnan(side)) for side in real]
             chosen = [drawn(rows, most, rng) for rows in present]
-            place, seed = random_places(len(known.release), rng), int(rng.integers(2**31))
+            place, seed = random_places(n_release, rng), int(rng.integers(2**31))
             learnt = drawn(present[1], _MOST_LEARNT, rng)
         else:
             # Those that come first in an order which is the same for all secrets.
-            first = [order[np.isin(order, rows)] for order, rows in zip(orders, present, strict=True)]
+            first = [order[~np.isnan(side[order])] for order, side in zip(orders, real, strict=True)]
             chosen = [np.sort(rows[:most]) for rows in first]
             place, seed = shared, int(rng.integers(2**31))
             learnt = np.sort(first[1][:MOST_LEARNT])
-        yield SecretQuestion(column.name, tuple(real), release, judge, tuple(chosen), place, learnt, seed)
+        yield SecretQuestion(column.name, secret, tuple(chosen), place, learnt, seed)
 
 
 def answered(
-    known: secrecy.KnownRows, asked: Sequence[SecretQuestion]
+    known: secrecy.KnownRows, asked: Sequence[SecretQuestion], *, at_once: bool
 ) -> Iterator[tuple[SecretQuestion, list[Positions]]]:
     """Each question with the release rows nearest to its train and to its control rows.
 
     One search answers all where they are many, or ask most records for several secrets; its answers are those
     of a search for each.
     """
-    records = sum(len(side) for question in asked for side in question.chosen)
-    together = many(known) or records >= _SHARED * (len(known.train) + len(known.control))
+    n_records = sum(len(side) for question in asked for side in question.chosen)
+    together = at_once or n_records >= _SHARED * sum(map(len, known.people))
     for batch in [asked] if together else [[question] for question in asked]:
         rows = [np.unique(np.concatenate(side)) for side in zip(*(q.chosen for q in batch), strict=True)]
         queries, release = known.asked(*rows), known.release
