@@ -263,11 +263,10 @@ def worst_category(found: Recognised, sides: Sides, subject: Subject) -> tuple[f
 def _categories(column: Column, sides: Sides, subject: Subject) -> Iterator[Bools]:
     """People with a record of each category that is large enough on both sides, shape (people,)."""
     assert subject.control is not None
-    labels = np.where(
-        sides.member[sides.person],
-        subject.train.labels(column.name)[np.minimum(sides.rows, subject.train.n_rows - 1)],
-        subject.control.labels(column.name)[np.minimum(sides.rows, subject.control.n_rows - 1)],
-    )
+    labels = np.empty(len(sides.rows), object)
+    in_train = sides.member[sides.person]
+    for table, here in ((subject.train, in_train), (subject.control, ~in_train)):
+        labels[here] = table.take(sides.rows[here]).labels(column.name)
     for label in sorted({str(x) for x in labels if x is not None}):
         people = np.zeros(len(sides.member), dtype=np.bool_)
         people[sides.person[labels == label]] = True

@@ -158,10 +158,11 @@ def _of_rows(
     for stop in range(m, 0, -ROWS):
         rows = slice(max(0, stop - ROWS), stop)
         some, added = (x[: stop - rows.start] for x in (total, more))
-        some.fill(0)
-        for of_group, group in zip(weights, groups, strict=True):
-            np.take(of_group, group.rows[rows].astype(np.intp), axis=0, out=added, mode="clip")
-            some += added
+        for k, (of_group, group) in enumerate(zip(weights, groups, strict=True)):
+            into = added if k else some
+            np.take(of_group, group.rows[rows].astype(np.intp), axis=0, out=into, mode="clip")
+            if k:
+                some += added
         yield rows, some
 
 

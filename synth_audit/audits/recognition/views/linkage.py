@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.recognition.coded_cells import MOST_BITS, Cells, CodedCells
@@ -21,6 +22,15 @@ _KEPT = 0.5
 
 _PULL = 4.0
 """Pseudo-counts that pull learned weights to no evidence: four clear pairs must show a label's new name."""
+
+_UNITS = 2.0**20
+"""Parts of 1 in which weights are whole numbers, so that the sum of a record's columns fits into 32 bits."""
+
+_NEVER = -(2**30)
+"""Less than any sum, by so much that the weight of one column can be taken off."""
+
+Units = npt.NDArray[np.int32]
+"""Weights as whole numbers."""
 
 _SHARPNESS = 8
 """Records teach by the eighth power of their rank in clearness: the clearest eighth decides."""
@@ -119,19 +129,24 @@ def _learned(
     Returns:
         The rows in shape (columns, teachers, kept).
     """
-    tables = [np.round(t * 2.0**20) / 2.0**20 for t in tables]  # their sums are exact in any order
+    units = [np.round(t * _UNITS).astype(np.int32) for t in tables]  # their sums are exact in any order
     m = len(columns[0].release)
     kept = min(1 + LAST, m)
     top = np.empty((len(columns), len(teachers), kept), np.intp)
     weight = np.empty(top.shape)
     mine = [replace(column, people=column.people[teachers]) for column in columns]
-    pairs = _best_pairs(mine, tables, kept) if among is None else _named_pairs(mine, tables, among)
+    pairs = _best_pairs(mine, units, kept) if among is None else _named_pairs(mine, units, among)
     for i, (rows, total) in enumerate(pairs):
-        for c, (column, table) in enumerate(zip(mine, tables, strict=True)):
-            others = total - table[column.people[i]][column.release[rows]]
+        first = np.argpartition(total, -kept)[-kept:]
+        for c, (column, table) in enumerate(zip(mine, units, strict=True)):
+            own, release = table[column.people[i]], column.release
+            # So many rows have this without the column, which no row below it gets that loses its least.
+            reached = (total[first] - own[release[rows[first]]]).min()
+            able = np.flatnonzero(total >= reached + own.min())
+            others = total[able] - own[release[rows[able]]]
             some = np.flatnonzero(others >= np.partition(others, -kept)[-kept])
             order = some[np.argsort(-others[some], kind="stable")[:kept]]
-            top[c, i], weight[c, i] = rows[order], others[order]
+            top[c, i], weight[c, i] = rows[able[order]], others[order] / _UNITS
     learned = []
     for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
         clear = of_rows[:, 0] - of_rows[:, min(FIRST, kept - 1) :].mean(axis=1)
@@ -141,12 +156,12 @@ def _learned(
 
 
 def _best_pairs(
-    columns: Sequence[CodedCells], tables: Sequence[Floats], kept: int
-) -> Iterator[tuple[Positions, Floats]]:
+    columns: Sequence[CodedCells], tables: Sequence[Units], kept: int
+) -> Iterator[tuple[Positions, Units]]:
     """Rows that may be among the best so many once any column is left out, ascending, and their weights."""
     spread = np.max([np.ptp(t, axis=1)[c.people] for c, t in zip(columns, tables, strict=True)], axis=0)
     for records, blocks in weighed(columns, tables):
-        best = np.full((kept, len(spread[records])), -np.inf)
+        best = np.full((kept, len(spread[records])), _NEVER, np.int32)
         able = []
         for rows, total in blocks:
             some = np.flatnonzero(total.max(axis=0) > best[0])
@@ -164,14 +179,14 @@ def _best_pairs(
 
 
 def _named_pairs(
-    columns: Sequence[CodedCells], tables: Sequence[Floats], named: Positions
-) -> Iterator[tuple[Positions, Floats]]:
+    columns: Sequence[CodedCells], tables: Sequence[Units], named: Positions
+) -> Iterator[tuple[Positions, Units]]:
     """The rows named for each record, -1 for none, and their weights."""
     for i, rows in enumerate(named):
-        total = np.where(rows < 0, -np.inf, 0.0)
+        total = np.zeros(len(rows), np.int32)
         for column, table in zip(columns, tables, strict=True):
             total += table[column.people[i]][column.release[rows]]
-        yield rows, total
+        yield rows, np.where(rows < 0, np.int32(_NEVER), total)
 
 
 def _weights(column: CodedCells, bits: Floats32, mine: Cells, theirs: Cells, teach: Floats) -> Floats:
