@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -30,7 +29,7 @@ from synth_audit.inputs import Frame, PlanLike
 from synth_audit.inputs import Running as Running
 from synth_audit.mechanism_test.examination import Claim, Effort, MechanismResult, examine_claim
 from synth_audit.mechanism_test.subjects import MechanismChoice, claimed_mechanism
-from synth_audit.pipeline import approval, stages
+from synth_audit.pipeline import approval, making, stages
 from synth_audit.pipeline import attestation as attesting
 from synth_audit.pipeline import release as releasing
 from synth_audit.pipeline import rerun as repeating
@@ -104,7 +103,7 @@ def audit(
     workspace = None if out is None else Workspace(Path(out))
     # Made before any rows lie there, which without it would be of a lost one.
     salt = Salt.fresh() if workspace is None else workspace_salt(workspace)
-    held = nullcontext() if workspace is None else in_use(workspace)
+    held = in_use(workspace, write_rows=settled.execution.write_real_rows)
     # Rows are laid out once, in a folder as lasting as the audits are: all processes map the same pages.
     with (
         held as scratch,
@@ -216,7 +215,7 @@ def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Ru
     settled = inputs.as_plan(plan)
     workspace = inputs.workspace_of(settled, out)
     return audit(
-        *releasing.releases_together(workspace),
+        *releasing.releases_together(workspace, *making.real_tables(settled, workspace)),
         releasing.plan_of_all(settled),
         out=workspace.root / "together",
         **running,
@@ -698,7 +697,7 @@ def calibrate(
     real = inputs.as_arrow(train, "train")
     subject = stages.anchored_subject(real, inputs.as_arrow(control, "control"), real, settled)
     workspace = None if out is None else Workspace(Path(out)).prepare()
-    held = nullcontext() if workspace is None else in_use(workspace)
+    held = in_use(workspace, write_rows=settled.execution.write_real_rows)
     with held as scratch, inputs.run_context(settled, scratch, **running) as context:
         found = calibration.calibrate(
             settled.build_audits(),
@@ -725,7 +724,11 @@ def estimate(plan: PlanLike, **running: Unpack[Running]) -> run_estimate.RunEsti
         PlanError, DataError, GateError: what a run of the plan would raise, or there are too few rows.
     """
     settled = inputs.as_plan(plan)
-    with temporary_folder() as scratch, inputs.run_context(settled, Path(scratch), **running) as context:
+    with (
+        in_use(None, write_rows=settled.execution.write_real_rows) as memory,
+        temporary_folder(memory) as scratch,
+        inputs.run_context(settled, Path(scratch), **running) as context,
+    ):
         return run_estimate.estimate(settled, context, Path(scratch))
 
 

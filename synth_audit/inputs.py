@@ -152,7 +152,8 @@ def at_work(
 ) -> Iterator[tuple[Plan, Workspace, RunContext]]:
     """A plan, its workspace, kept from being purged meanwhile, and the context of the work there."""
     settled, workspace = place_of(plan, out, candidate)
-    with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
+    held = in_use(workspace, write_rows=settled.execution.write_real_rows)
+    with held as scratch, run_context(settled, scratch, **running) as context:
         yield settled, workspace, context
 
 

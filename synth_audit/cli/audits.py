@@ -83,7 +83,7 @@ def audit(
     terminal.show_evidence(evidence, files, as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
-        terminal.tell_scratch()
+        terminal.tell_scratch(plan)
     code = exit_code(evidence)
     if code is not Exit.PASS:
         step = terminal.next_step(evidence, out)
@@ -195,7 +195,7 @@ def calibrate(
         for path in files:
             say_whole(f"  {path}")
     if out is None:
-        terminal.tell_scratch()
+        terminal.tell_scratch(plan)
     return Exit.PASS
 
 

@@ -212,8 +212,12 @@ def watched(verb: Callable[..., T], *args: Any, **given: Any) -> T:
         return verb(*args, progress=progress, **given)
 
 
-def tell_scratch() -> None:
-    """Say where temporary files were when no workspace has a place for them."""
+def tell_scratch(plan: Path | None) -> None:
+    """Say where temporary files were when no workspace had a place for them and the plan allowed them."""
+    from synth_audit.inputs import as_plan
+
+    if plan is not None and not as_plan(plan).execution.write_real_rows:
+        return
     where = f"temporary files, which hold real rows, were in {gettempdir()}, in folders of mode 0700"
     say(f"note: {where}, and are deleted; with --out FOLDER they are in its restricted/scratch", err=True)
 

@@ -149,7 +149,7 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
         context.log.info(f"{stage.name}: {what} ({done} of {total})")
 
     with (
-        in_use(table.workspace) as scratch,
+        in_use(table.workspace, write_rows=table.plan.execution.write_real_rows) as scratch,
         run_context(table.plan, scratch, workers=_workers(), progress=progress) as how,
     ):
         told, digest = stage.run(table, how)

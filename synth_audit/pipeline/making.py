@@ -150,6 +150,30 @@ def pull_source(plan: Plan, clipping: BoundClipping | None = None) -> Table:
     return source
 
 
+def split_again(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
+    """Train and control from the source, which must give the rows, and their order, that it gave the split.
+
+    Raises:
+        DataError: it gives others, or it cannot be read or split.
+    """
+    splitting, salt = SplitRecord.read(workspace.split_record), known_salt(workspace)
+    train, control = split_source(plan, pull_source(plan), salt)
+    found = (TableRecord.of(train, salt), TableRecord.of(control, salt))
+    if found != (splitting.train, splitting.control):
+        problem, fix = "the source has other rows than it had for the split", "run all stages again"
+    elif order_of(train, control, salt) != splitting.order:
+        problem = "the source gives its rows in another order than it gave them for the split"
+        fix = "order them in its `query:`, and run all stages again"
+    else:
+        return train, control
+    raise DataError(problem, where="source", expected="the same table in every stage of a run", fix=fix)
+
+
+def order_of(train: Table, control: Table, salt: Salt) -> str:
+    """A keyed hash of the rows of train and control in their order."""
+    return salt.digest((train.ordered_hash + control.ordered_hash).encode())
+
+
 def split_source(plan: Plan, source: Table, salt: Salt) -> tuple[Table, Table]:
     """Train and control; raises ``DataError`` when one would be too small."""
     aside = set_aside(source, plan.split.control, salt.key("split"), apart=divides_equals(plan))
@@ -369,8 +393,22 @@ def read_candidate(path: Path, schema: Schema, folder: Path, named: Path | None 
     return read_table(data, schema, where="synthetic", partial=True)
 
 
+def training_rows(plan: Plan, workspace: Workspace, folder: Path) -> Table:
+    """Train alone, see :func:`real_tables`."""
+    if not plan.execution.write_real_rows:
+        return split_again(plan, workspace)[0]
+    return anchored(map_parquet(workspace.train, made_by="split", folder=folder), None, plan)[0]
+
+
 def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:
-    """Train and control as the split left them; see :func:`map_parquet` for ``folder``."""
+    """Train and control as the split left them, or from the source where it must not leave them.
+
+    Args:
+        folder: see :func:`map_parquet`.
+    """
+    if not plan.execution.write_real_rows:
+        again = split_again(plan, workspace)
+        return again if folder is None else (again[0].laid_out(folder), again[1].laid_out(folder))
     paths = (workspace.train, workspace.control)
     train, control = (map_parquet(p, made_by="split", folder=folder) for p in paths)
     known, other = anchored(train, control, plan)

@@ -30,6 +30,7 @@ from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import canonical, fingerprint
 from synth_audit.table.schema import Schema
+from synth_audit.table.table import Table
 from synth_audit.verdict.comparison import worse_gates
 from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.judge import judge_again
@@ -357,7 +358,9 @@ def _refused(what: str) -> ReleaseRefused:
     )
 
 
-def releases_together(workspace: Workspace) -> tuple[pa.Table, pa.Table, pa.Table]:
+def releases_together(
+    workspace: Workspace, train: Table, control: Table
+) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Train, control, and the rows of the release that is out there, the one before and the newest candidate
     that passed, of these people.
 
@@ -391,12 +394,12 @@ def releases_together(workspace: Workspace) -> tuple[pa.Table, pa.Table, pa.Tabl
     tables = [*found.values()]
     if any(not table.schema.equals(tables[0].schema) for table in tables):
         raise _not_together("the releases have different columns", workspace)
-    train, control = (read_parquet(x, made_by="split") for x in (workspace.train, workspace.control))
     salt = known_salt(workspace)
     for real, record in ((train, split.train), (control, split.control)):
-        if salt.digest(fingerprint(real).encode()) != record.hmac:
+        if TableRecord.of(real, salt) != record:
             raise _not_together("the real rows are not those that the split left", workspace)
-    return train, control, pa.concat_tables(tables)
+    known, other = (pa.table({name: real.column(name) for name in real.names}) for real in (train, control))
+    return known, other, pa.concat_tables(tables)
 
 
 def plan_of_all(plan: Plan) -> Plan:

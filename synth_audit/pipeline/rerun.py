@@ -39,14 +39,15 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     Raises:
         DataError: there is no evidence of a run with this plan, it was altered, or there is no salt.
     """
-    context = replace(context, scratch=context.scratch or workspace.scratch)
     tables: dict[str, Table] = {}
     with ExitStack() as stack:
-        stack.enter_context(in_use(workspace))  # before anything is read: nobody may purge it meanwhile
+        # Before anything is read: nobody may purge it meanwhile.
+        scratch = stack.enter_context(in_use(workspace, write_rows=plan.execution.write_real_rows))
+        context = replace(context, scratch=scratch)
         salt = known_salt(workspace)
         evidence = newest_evidence(workspace)
         _refuse_other(plan, evidence, salt)
-        folder = stack.enter_context(temporary_folder(context.scratch))
+        folder = stack.enter_context(temporary_folder(scratch))
         course = _Rerun(plan, workspace, evidence, salt, context, Path(folder))
         return (
             Check("digest of the evidence", evidence.intact, evidence.digest),

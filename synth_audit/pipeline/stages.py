@@ -37,14 +37,13 @@ from synth_audit.store.evidence import (
     installed_versions,
 )
 from synth_audit.store.evidence_store import LARGEST_TABLE, evidence_store
-from synth_audit.store.files import map_parquet, read_parquet, write_parquet, write_parts, write_table
+from synth_audit.store.files import delete, read_parquet, write_parquet, write_parts, write_table
 from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
 from synth_audit.store.scratch import fit_checkpoint, held, in_use, journaled
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import BoundClipping
-from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
 from synth_audit.verdict.criteria import decides
 from synth_audit.verdict.judge import judge, measurement_frame
@@ -109,7 +108,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     """
     preflight(plan)
     salt = workspace_salt(workspace)
-    with telemetry.stage("split", plan.name), in_use(workspace):
+    written = plan.execution.write_real_rows
+    with telemetry.stage("split", plan.name), in_use(workspace, write_rows=written):
         clipping = BoundClipping(plan.columns)
         source = making.pull_source(plan, clipping)
         making.refuse_drift(plan, workspace, source.schema)
@@ -132,24 +132,27 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
             ),
             left_out=source.left_out,
             clipped=tuple(clipping.counts.items()),
+            order="" if written else making.order_of(train, control, salt),
         )
-        write_table(workspace.train, train)
-        write_table(workspace.control, control)
+        for path, table in ((workspace.train, train), (workspace.control, control)):
+            if written:
+                write_table(path, table)
+            else:  # an earlier run may have written them
+                delete(path)
         record.write(workspace.split_record)
         return record
 
 
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
-    context = replace(context, scratch=context.scratch or workspace.scratch)
     with (
         telemetry.stage("synthetic", plan.name),
-        in_use(workspace),
-        temporary_folder(context.scratch) as name,
+        in_use(workspace, write_rows=plan.execution.write_real_rows) as scratch,
+        temporary_folder(scratch) as name,
     ):
+        context = replace(context, scratch=scratch)
         folder, salt = Path(name), known_salt(workspace)
-        data = map_parquet(workspace.train, made_by="split", folder=folder)
-        train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
+        train = making.training_rows(plan, workspace, folder)
         refuse_uncounted(plan, workspace, train, salt)
         start = time.perf_counter()
         with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
@@ -171,13 +174,13 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
 
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
-    context = replace(context, scratch=context.scratch or workspace.scratch)
     # Held, as another run may make another candidate meanwhile.
     with (
-        in_use(workspace),
+        in_use(workspace, write_rows=plan.execution.write_real_rows) as scratch,
         held(workspace.synthetic, workspace) as rows,
-        temporary_folder(context.scratch) as folder,
+        temporary_folder(scratch) as folder,
     ):
+        context = replace(context, scratch=scratch)
         made = making.MadeCandidate.of(plan, workspace, rows, Path(folder))
         refuse_uncounted(plan, workspace, made.train, made.salt)
         return attempt(
@@ -348,7 +351,7 @@ def release_synthetic(plan: Plan, workspace: Workspace) -> releasing.ReleaseReco
     """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
     with (
         telemetry.stage("release", plan.name),
-        in_use(workspace) as scratch,
+        in_use(workspace, write_rows=plan.execution.write_real_rows) as scratch,
         temporary_folder(scratch) as folder,
     ):
         rows = read_parquet(workspace.synthetic, made_by="synthetic", folder=Path(folder))

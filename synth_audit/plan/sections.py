@@ -78,9 +78,18 @@ class ExecutionSpec(Section):
     device: Device = Field(
         "cpu", description="what networks are computed on; `auto`: a GPU where there is one"
     )
+    write_real_rows: bool = Field(
+        True,
+        description="`false`: no row of the source is written to a disk; every stage reads the source again, "
+        "and temporary files lie in memory",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> ExecutionSpec:
+        if self.scheduler is not None and not self.write_real_rows:
+            raise ValueError(
+                "a scheduler does not go with `write_real_rows: false`: its workers may write rows"
+            )
         if self.scheduler is not None and self.name != "dask":
             raise ValueError("a scheduler goes with the executor dask")
         if self.executor == "serial" and (self.workers or 1) > 1:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError, Unavailable
+from synth_audit.files import scratch
 from synth_audit.plugins.source import SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources import _files
 from synth_audit.sources._files import LONGEST_WAIT, OnDisk, Streamed, parts_of, quote, refuse_unless_one
@@ -17,11 +18,7 @@ from synth_audit.table.arrow import decoded, value_type
 from synth_audit.table.schema import check_names
 from synth_audit.table.table import BATCH
 
-_HARDENED = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
+_HARDENED = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 _MOST_DECIMAL_DIGITS = 38
 """Of the widest decimal."""
 
@@ -203,6 +200,9 @@ def _connection(path: Path, wait: float, *, read_only: bool) -> Iterator[Any]:
 
     try:
         connection = _opened(path, read_only, wait)
+        if (folder := scratch()) is not None:  # else what is too much for the memory goes beside the file
+            connection.execute(f"SET temp_directory = {_text(str(folder))}")
+        connection.execute("SET enable_external_access = false")
         connection.execute("SET TimeZone = 'UTC'")  # else zoned timestamps take this machine's zone
         connection.execute("SET lock_configuration = true")
     except (duckdb.Error, OSError, RuntimeError) as error:
@@ -216,6 +216,11 @@ def _connection(path: Path, wait: float, *, read_only: bool) -> Iterator[Any]:
         yield connection
     finally:
         connection.close()
+
+
+def _text(value: str) -> str:
+    """A text as SQL."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _opened(path: Path, read_only: bool, wait: float) -> Any:

@@ -263,6 +263,7 @@ class SplitRecord(_StageRecord):
     Attributes:
         left_out: columns of the source that are pandas' index and no data.
         clipped: columns, and how many of their values in the source were set to a declared bound.
+        order: keyed hash of the rows in their order, where they are read from the source again.
     """
 
     plan_sha256: str
@@ -274,6 +275,7 @@ class SplitRecord(_StageRecord):
     warnings: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     clipped: tuple[tuple[str, int], ...] = ()
+    order: str = ""
 
     stage: ClassVar[str] = "split"
 

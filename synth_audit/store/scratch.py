@@ -5,15 +5,17 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from synth_audit.errors import DataError
+from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import Cache, RunContext
 from synth_audit.execution.seeds import Salt
-from synth_audit.files import scratch_in, temporary_folder
+from synth_audit.files import TEMPORARY, scratch, scratch_in, temporary_folder
 from synth_audit.hashing import framed
 from synth_audit.store.approvals import evidence_key
 from synth_audit.store.evidence import installed_versions
@@ -27,37 +29,86 @@ _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 _DEEPEST = 8
 """Levels of folders that this program makes in a workspace, and a few more; below them nothing is its own."""
 
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 (folders in it are private)
+"""Where Linux mounts a file system that lies in memory."""
+
 _REVIEW = 2
 """Levels of the review folder that are searched. Hidden files within filed audits count as nothing, hold no
 real row, and would be sought in thousands of folders."""
 
 
 @contextmanager
-def in_use(workspace: Workspace) -> Iterator[Path | None]:
-    """Work in a workspace: temporary files go under ``restricted/``, and nobody clears away meanwhile.
+def in_use(workspace: Workspace | None, *, write_rows: bool = True) -> Iterator[Path | None]:
+    """Work in a workspace: temporary files have a place of their own, and nobody clears away meanwhile.
 
     Who comes first clears away what killed runs have left; who comes while others are at work does not. A
     workspace that does not exist yet has nothing to clear.
 
+    Args:
+        workspace: None where nothing is kept.
+        write_rows: whether temporary files, which hold real rows, go to a disk, under ``restricted/``.
+            Otherwise they lie in memory, and so does what is made within this block.
+
     Yields:
-        Where temporary folders are made; None, for the system's place, without a workspace.
+        Where temporary folders are made; None for the system's place, without a workspace.
 
     Raises:
         DataError: scratch is a link or another user's, or others can look into it.
+        PlanError: no row may be written, and this machine has no file system in memory.
     """
-    home = workspace.home
-    if not os.path.isdir(home.restricted):  # unlike `Path.is_dir` it takes a name that is too long
-        yield None
-        return
-    with private_lock(home.restricted / ".in-use.lock") as lock:
-        if _alone(lock):
-            with private_lock(home.journal_lock) as filing:  # a release, or a report, may be on its way
-                if _alone(filing):
-                    clear_away(home)
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        make_private(home.scratch)
-        with scratch_in(home.scratch):
-            yield home.scratch
+    home = None if workspace is None else workspace.home
+    with ExitStack() as stack:
+        if home is not None and os.path.isdir(home.restricted):  # takes a name that is too long
+            lock = stack.enter_context(private_lock(home.restricted / ".in-use.lock"))
+            if _alone(lock):
+                with private_lock(home.journal_lock) as filing:  # a release, or a report, may be on its way
+                    if _alone(filing):
+                        clear_away(home)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            make_private(home.scratch)
+            place: Path | None = home.scratch
+        else:
+            place = None
+        outer = scratch()
+        if outer is not None and outer.is_relative_to(_IN_MEMORY):
+            place = outer
+        elif not write_rows:
+            place = stack.enter_context(_in_memory(home))
+        if place is not None:
+            stack.enter_context(scratch_in(place))
+        yield place
+
+
+@contextmanager
+def _in_memory(home: Workspace | None) -> Iterator[Path]:
+    """A private folder in memory, where other libraries make their temporary files as well."""
+    if not _lies_in_memory(_IN_MEMORY):
+        raise PlanError(
+            "this machine has no file system in memory, and no real row may be written to a disk",
+            where="execution.write_real_rows",
+            expected=f"Linux, with a tmpfs at {_IN_MEMORY}",
+            fix="mount one, or leave the setting out",
+        )
+    mark = "" if home is None else _mark(home)
+    with TemporaryDirectory(prefix=TEMPORARY + mark, dir=_IN_MEMORY) as folder:
+        before, tempfile.tempdir = tempfile.tempdir, folder
+        try:
+            yield Path(folder)
+        finally:
+            tempfile.tempdir = before
+
+
+def _mark(home: Workspace) -> str:
+    """By what a workspace's folders in memory are known, so that those of killed runs are found."""
+    return hashlib.sha256(os.path.realpath(home.root).encode()).hexdigest()[:16] + "-"
+
+
+def _lies_in_memory(folder: Path) -> bool:
+    try:
+        mounts = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        return False
+    return any(mount.split()[1:3] == [str(folder), "tmpfs"] for mount in mounts)
 
 
 @contextmanager
@@ -105,7 +156,8 @@ def held(file: Path, workspace: Workspace) -> Iterator[Path]:
 
 def clear_away(home: Workspace) -> None:
     """Delete what killed runs have left: scratch, and files and folders that never came into place."""
-    delete(home.scratch)
+    for folder in (home.scratch, *_IN_MEMORY.glob(f"{TEMPORARY}{_mark(home)}*")):
+        delete(folder)
     for place in (home.restricted, home.review, home.candidates):
         for path in [*_left_in(place, _REVIEW if place == home.review else _DEEPEST)]:
             delete(path)

@@ -27,6 +27,7 @@ from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import begin_attempt, table_ledger
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.records import to_json
+from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import holds_label, spacing
 from synth_audit.table.kind import Order
@@ -281,12 +282,15 @@ def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, trie
         PlanError: the plan declares a privacy budget, or coarsens already.
     """
     _refuse_plan(plan)
-    with temporary_folder(workspace.scratch) as folder:
+    with (
+        in_use(workspace, write_rows=plan.execution.write_real_rows) as scratch,
+        temporary_folder(scratch) as folder,
+    ):
         refused = _refused(plan, workspace, Path(folder))
         record = refused.record(min(tries, RUNGS))
         write_text(workspace.mend, record.to_json())
         if not record.hopeless:
-            record = climb(refused, record, replace(context, scratch=workspace.scratch), min(tries, RUNGS))
+            record = climb(refused, record, replace(context, scratch=scratch), min(tries, RUNGS))
         # For readers: what later mends count on is in the ledger of the table.
         write_text(workspace.mend, record.to_json())
     return record

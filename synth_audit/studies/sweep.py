@@ -27,6 +27,7 @@ from synth_audit.store.scratch import in_use, journaled
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import Correlations, FrontierRecord, Scales
 from synth_audit.studies.ranking import Candidate, CandidateRun, candidates_of, column_count, ranked
+from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table, read_table
 from synth_audit.verdict.suite import load_suite
 
@@ -51,7 +52,8 @@ def sweep(
     """
     stages.preflight(plan)
     candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
-    with exclusive_lock(workspace.prepare()), in_use(workspace):
+    held = in_use(workspace, write_rows=plan.execution.write_real_rows)
+    with exclusive_lock(workspace.prepare()), held as scratch:
         salt = workspace_salt(workspace)
         splitting, split_kept = _split(plan, workspace, salt, context, fresh)
         asked = candidates_of(plan, column_count(splitting))
@@ -60,10 +62,11 @@ def sweep(
         train, _ = real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
         with (
-            journaled(replace(context, scratch=workspace.scratch), workspace, salt) as resuming,
+            journaled(replace(context, scratch=scratch), workspace, salt) as resuming,
             resuming.keeping() as keeping,
         ):
-            course = SweepRun(workspace, salt, splitting, scales, fresh)
+            written = plan.execution.write_real_rows
+            course = SweepRun(workspace, salt, splitting, train.schema, scales, fresh, written)
             places = (f"{i}/{len(asked)} {e.name}: " for i, e in enumerate(asked, 1))
             tried = [course.run(e, keeping.within(at)) for e, at in zip(asked, places, strict=True)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
@@ -80,26 +83,32 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class SweepRun:
-    """What all candidates meet alike."""
+    """What all candidates meet alike.
+
+    Attributes:
+        schema: of the real tables. written: whether these are files of the workspace.
+    """
 
     workspace: Workspace
     salt: Salt
     splitting: SplitRecord
+    schema: Schema
     scales: Scales
     fresh: bool
+    written: bool
 
     def run(self, candidate: Candidate, context: RunContext) -> CandidateRun:
         """Audit a candidate, or take over what an earlier sweep found."""
         own = self.workspace.candidate(candidate.slug)
         if not self.fresh and (kept := self._still_good(candidate, own)) is not None:
             context.progress("kept", 1, 1)
-            return CandidateRun(candidate, kept, self._correlations(own, candidate), kept=True)
+            return CandidateRun(candidate, kept, self._correlations(own), kept=True)
         try:
             evidence = self._audited(candidate, own, context)
         except _NoTable as reason:
             return CandidateRun(candidate, None, problem=str(reason))
         problem = "; ".join(f"{o.audit}: {o.reason}" for o in evidence.errored)
-        return CandidateRun(candidate, evidence, self._correlations(own, candidate), problem=problem)
+        return CandidateRun(candidate, evidence, self._correlations(own), problem=problem)
 
     def _audited(self, candidate: Candidate, own: Workspace, context: RunContext) -> Evidence:
         """Make the candidate and audit it; one that cannot be made again stays, whatever its audit says."""
@@ -123,8 +132,9 @@ class SweepRun:
         """A folder in the place of the old one, with the split as if the candidate's own plan had made it."""
         with new_folder(own.root, replace=True) as folder:
             room = replace(own, root=folder).prepare()
-            link_or_copy(self.workspace.train, room.train)
-            link_or_copy(self.workspace.control, room.control)
+            if self.written:
+                link_or_copy(self.workspace.train, room.train)
+                link_or_copy(self.workspace.control, room.control)
             replace(self.splitting, plan_sha256=candidate.plan.digest).write(room.split_record)
             yield room
 
@@ -133,7 +143,7 @@ class SweepRun:
         generator = candidate.plan.build_generator()
         try:
             made = SyntheticRecord.read(own.synthetic_record)
-            table = self._candidate_in(own, candidate)
+            table = self._candidate_in(own)
         except DataError:
             return False
         asked = (candidate.generator.name, config_of(generator), self.splitting.train)
@@ -147,7 +157,8 @@ class SweepRun:
         """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
         try:
             evidence = newest_evidence(own)
-            hashes = {n: hash_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
+            names = ("train", "control", "synthetic") if self.written else ("synthetic",)
+            hashes = {n: hash_parquet(getattr(own, n), made_by=n) for n in names}
         except DataError:
             return None
         suite = load_suite(candidate.plan.gates, candidate.plan.base)
@@ -165,22 +176,21 @@ class SweepRun:
 
     def _unchanged(self, candidate: Candidate, recorded: TableRecord) -> bool:
         """False when a finished table, for which no setting vouches, has other rows now; nothing is drawn."""
-        schema = real_tables(candidate.plan, self.workspace)[0].schema
+        released = self.schema.released_only()
         try:
-            ready = finished(candidate.plan.build_generator(), schema.released_only(), candidate.plan.base)
-            now = ready and read_table(ready, schema, where="synthetic", partial=True)
+            ready = finished(candidate.plan.build_generator(), released, candidate.plan.base)
+            now = ready and read_table(ready, self.schema, where="synthetic", partial=True)
         # Whatever is wrong with it shows when it is made anew, where it is told of.
         except (Exception, SystemExit):
             return False
         return now is None or TableRecord.of(now, self.salt).hmac == recorded.hmac
 
-    def _correlations(self, own: Workspace, candidate: Candidate) -> Correlations:
-        return self.scales.correlations(self._candidate_in(own, candidate))
+    def _correlations(self, own: Workspace) -> Correlations:
+        return self.scales.correlations(self._candidate_in(own))
 
-    def _candidate_in(self, own: Workspace, candidate: Candidate) -> Table:
+    def _candidate_in(self, own: Workspace) -> Table:
         data = read_parquet(own.synthetic, made_by="synthetic")
-        schema = real_tables(candidate.plan, self.workspace)[0].schema
-        return read_table(data, schema, where="synthetic", partial=True)
+        return read_table(data, self.schema, where="synthetic", partial=True)
 
 
 class _NoTable(Exception):

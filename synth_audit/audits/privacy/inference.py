@@ -317,7 +317,7 @@ class Inference:
         return secrecy.Attacks(people), list(zip(sets, nearest, strict=True)), told
 
     def _without_release(
-        self, known: secrecy.KnownRows, question: "SecretQuestion", secret: "Secret", level: float
+        self, known: secrecy.KnownRows, question: "SecretQuestion", secret: "SecretValues", level: float
     ) -> Iterator[measurement.Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
         judge, control, learnt = secret.judge, secret.real[1], question.learnt
@@ -343,7 +343,7 @@ class Inference:
         self,
         known: secrecy.KnownRows,
         question: "SecretQuestion",
-        secret: "Secret",
+        secret: "SecretValues",
         level: float,
         rng: np.random.Generator,
     ) -> Iterator[measurement.Measurement]:
@@ -403,7 +403,7 @@ def _joint_sets(
 
 def _guess_by_sets(
     name: str,
-    secret: "Secret",
+    secret: "SecretValues",
     number: int,
     attacks: secrecy.Attacks,
     sets: Sequence[tuple[secrecy.Knowledge, Positions]],
@@ -438,7 +438,7 @@ def bounds(subject: Subject, most: int) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Secret:
+class SecretValues:
     """A column as numbers, NaN where missing.
 
     Attributes:
@@ -466,16 +466,16 @@ class SecretQuestion:
     """
 
     name: str
-    secret: Callable[[], Secret]
+    secret: Callable[[], SecretValues]
     chosen: tuple[Positions, ...]
     place: Positions
     learnt: Positions
     seed: int
 
 
-def _read(tables: Sequence[Table], column: Column, tolerance: float) -> Secret:
+def _read(tables: Sequence[Table], column: Column, tolerance: float) -> SecretValues:
     (*real, release), judge = secrecy.column_secret(tables, column, tolerance)
-    return Secret(tuple(real), release, judge)
+    return SecretValues(tuple(real), release, judge)
 
 
 def drawn_questions(

@@ -127,7 +127,9 @@ class Linkability:
         chosen = [drawn(np.arange(t.n_rows), most, rng) for t in subject.real]
         columns = [c for side in sides for c in side]
         # Not under a name, since the release takes a GiB and is encoded again for other sources.
-        together = self._joined(secrecy.KnownRows.of(secrecy.known_columns(subject, columns), *chosen), names, rng)
+        together = self._joined(
+            secrecy.KnownRows.of(secrecy.known_columns(subject, columns), *chosen), names, rng
+        )
         joined = np.split(together, [len(chosen[0])])
         exposed = secrecy.exposure(RISK.id(), [name for side in names for name in side], chosen, joined)
         # Of two random sets of k rows, the number in both is hypergeometric.

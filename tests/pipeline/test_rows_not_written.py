@@ -1,0 +1,211 @@
+"""With `write_real_rows: false` no row of the source lies on a disk, and the evidence is the same."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from synth_audit import api
+from synth_audit.errors import DataError, PlanError
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import in_processes
+from synth_audit.files import scratch_in
+from synth_audit.pipeline import stages
+from synth_audit.pipeline.rerun import rerun
+from synth_audit.plan.sections import ExecutionSpec
+from synth_audit.sources.duckdb import _connection
+from synth_audit.store import scratch
+from synth_audit.store.evidence import SplitRecord
+from synth_audit.studies.sweep import sweep
+from synth_audit.table import arrow
+
+UNWRITTEN = {"write_real_rows": False}
+MEMORY = scratch._IN_MEMORY
+
+pytestmark = [
+    pytest.mark.skipif(not scratch._lies_in_memory(MEMORY), reason="no file system in memory"),
+    pytest.mark.xdist_group("memory"),  # what is left there is looked for
+]
+
+KILLED = """
+import os, signal, sys
+from synth_audit.pipeline import making, stages
+from synth_audit.plan.plan import load_plan
+from synth_audit.store.workspace import Workspace
+from synth_audit.table import arrow
+from pathlib import Path
+
+folder, stage, when = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+arrow.MOST_HELD = 0
+laid = arrow._written
+
+def dying(*args):
+    global when
+    path = laid(*args)
+    when -= 1
+    if when == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return path
+
+arrow._written = dying
+getattr(stages, stage)(load_plan(folder / "plan.yaml"), Workspace(folder / "out"))
+"""
+
+
+@pytest.fixture
+def case(make_case, tmp_path):
+    """A plan whose rows must not be written, though even few would be laid out in files."""
+    return make_case(tmp_path / "unwritten", audits=["exact_match", "closest_record"], execution=UNWRITTEN)
+
+
+@pytest.fixture
+def places(monkeypatch):
+    """Where tables are laid out."""
+    found, laid = [], arrow._written
+    monkeypatch.setattr(arrow, "MOST_HELD", 0)
+    monkeypatch.setattr(
+        arrow, "_written", lambda folder, *rows: (found.append(folder), laid(folder, *rows))[1]
+    )
+    return found
+
+
+def in_memory():
+    return set(MEMORY.glob("synth-audit-*"))
+
+
+def with_rows(case):
+    """Files, but the source, that hold an identifier of the source, which no candidate has."""
+    files = [p for p in case.folder.rglob("*") if p.is_file() and p.name != "people.parquet"]
+    assert len(files) > 3
+    return [p for p in files if b"Person-0-" in p.read_bytes()]
+
+
+def test_evidence_is_the_same_and_nothing_is_left(case, make_case, tmp_path, places):
+    written = make_case(tmp_path / "written", audits=["exact_match", "closest_record"])
+    before, usual = in_memory(), tempfile.gettempdir()
+    assert api.run(written.plan, written.workspace.root).verdict == "pass"
+    assert with_rows(written) != []
+    places.clear()
+    assert api.run(case.plan, case.workspace.root).verdict == "pass"
+    assert with_rows(case) == []
+    assert case.evidence.digest == written.evidence.digest
+    assert len(places) > 5
+    assert all(place.is_relative_to(MEMORY) for place in places)
+    assert in_memory() == before
+    assert tempfile.gettempdir() == usual
+    assert (case.folder / "out-of-the-house/released.parquet").is_file()
+
+
+def test_stages_alone_and_by_processes_write_no_rows(case, places):
+    stages.split_table(case.plan, case.workspace)
+    stages.make_synthetic(case.plan, case.workspace)
+    one = stages.audit_synthetic(case.plan, case.workspace).digest
+    context = RunContext(executor=in_processes(2))
+    several = stages.audit_synthetic(case.plan, case.workspace, context)
+    assert several.digest == one
+    assert all(place.is_relative_to(MEMORY) for place in places)
+    assert with_rows(case) == []
+
+
+def test_rows_that_were_written_before_are_deleted(case):
+    case.replan(execution={})
+    stages.split_table(case.plan, case.workspace)
+    assert with_rows(case) != []
+    case.replan(execution=UNWRITTEN)
+    stages.split_table(case.plan, case.workspace)
+    assert with_rows(case) == []
+
+
+def test_a_source_that_changed_between_stages_is_refused(case, make_people):
+    stages.split_table(case.plan, case.workspace)
+    pq.write_table(make_people(seed=1), case.folder / "people.parquet")
+    with pytest.raises(DataError, match="other rows than it had for the split"):
+        stages.make_synthetic(case.plan, case.workspace)
+
+
+def test_a_source_that_gives_another_order_is_refused(case, make_people):
+    stages.split_table(case.plan, case.workspace)
+    stages.make_synthetic(case.plan, case.workspace)
+    table = make_people()
+    pq.write_table(table.take(list(range(table.num_rows))[::-1]), case.folder / "people.parquet")
+    with pytest.raises(DataError, match="in another order"):
+        stages.audit_synthetic(case.plan, case.workspace)
+
+
+def test_records_do_not_depend_on_whether_rows_are_written_but_for_their_order(case, make_case, tmp_path):
+    written = make_case(tmp_path / "written")
+    stages.split_table(written.plan, written.workspace)
+    stages.split_table(case.plan, case.workspace)
+    one, other = (SplitRecord.read(c.workspace.split_record) for c in (written, case))
+    assert (one.train, one.control, one.source) == (other.train, other.control, other.source)
+    assert (one.order, len(other.order)) == ("", 64)
+
+
+@pytest.mark.parametrize(
+    ("stage", "when"), [("split_table", 1), ("split_table", 3), ("make_synthetic", 1), ("audit_synthetic", 2)]
+)
+def test_a_killed_stage_leaves_rows_in_memory_until_the_next(case, stage, when):
+    if stage != "split_table":
+        stages.split_table(case.plan, case.workspace)
+    if stage == "audit_synthetic":
+        stages.make_synthetic(case.plan, case.workspace)
+    before = in_memory()
+    words = [sys.executable, "-c", KILLED, str(case.folder), stage, str(when)]
+    done = subprocess.run(words, check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert with_rows(case) == []
+    [left] = in_memory() - before
+    assert left.stat().st_mode & 0o077 == 0
+    stages.produce(case.plan, case.workspace)
+    assert in_memory() == before
+
+
+def test_a_sweep_a_rerun_and_a_mend_write_no_rows(case, places):
+    case.replan(frontier={"generators": [{"independent": {"minimum_people": 1}}, "resample"]})
+    record = sweep(case.plan, case.workspace)
+    assert [c.verdict for c in record.candidates] == ["pass", "fail"]
+    assert with_rows(case) == []
+    assert [c.kept for c in sweep(case.plan, case.workspace).candidates] == [True, True]
+    stages.produce(case.plan, case.workspace)
+    assert all(check.holds for check in rerun(case.plan, case.workspace))
+    assert with_rows(case) == []
+    assert all(place.is_relative_to(MEMORY) for place in places)
+
+
+def test_an_audit_of_files_lays_them_out_in_memory(case, make_people, tmp_path, places):
+    files = [tmp_path / f"{name}.parquet" for name in ("train", "control", "synthetic")]
+    for i, file in enumerate(files):
+        pq.write_table(make_people(seed=i), file)
+    plan = {"audits": ["exact_match"], "gates": str(case.folder / "gates.json"), "execution": UNWRITTEN}
+    api.audit(*files, plan)
+    api.audit(*files, plan, out=tmp_path / "kept")
+    assert len(places) > 5
+    assert all(place.is_relative_to(MEMORY) for place in places)
+
+
+def test_without_memory_to_write_to_nothing_starts(case, monkeypatch):
+    monkeypatch.setattr(scratch, "_IN_MEMORY", case.folder)
+    with pytest.raises(PlanError, match="no file system in memory"):
+        stages.split_table(case.plan, case.workspace)
+    assert not case.workspace.split_record.exists()
+
+
+def test_a_scheduler_elsewhere_may_write_rows():
+    with pytest.raises(ValueError, match="its workers may write rows"):
+        ExecutionSpec(scheduler="tls://10.0.0.5:8786", **UNWRITTEN)
+
+
+def test_duckdb_spills_where_temporary_files_are(tmp_path):
+    file = tmp_path / "people.duckdb"
+    duckdb.connect(str(file)).close()
+    with scratch_in(tmp_path / "it's private"), _connection(file, 1.0, read_only=True) as connection:
+        [[where]] = connection.execute("SELECT current_setting('temp_directory')").fetchall()
+        with pytest.raises(duckdb.Error):
+            connection.execute("SET temp_directory = ''")
+        with pytest.raises(duckdb.Error):
+            connection.execute("SELECT * FROM read_csv('/etc/passwd')")
+    assert where == str(tmp_path / "it's private")
