@@ -269,7 +269,8 @@ class Inference:
             notes = [f"{self.max_secrets} of {n} columns were drawn to be guessed; name others as secrets"]
         for column in secrets:
             [cells] = codes([subject.train], column)
-            if len(np.unique(cells[cells >= 0])) < 2:
+            present = cells[cells >= 0]
+            if not len(present) or present.min() == present.max():
                 notes.append(f"{column.name} is not attacked: its values in train do not differ")
             elif not set(known) - {column.name}:
                 notes.append(f"{column.name} is not attacked: no known column varies in train")
