@@ -69,8 +69,8 @@ class CappedDifferences:
                 left out.
         """
         n, p = queries.shape
-        placed = [_placed(np.concatenate([x, y])) for x, y in zip(queries.T, reference.T, strict=True)]
-        spans = weights[:p] * np.array([x.max(initial=0.0) for x in placed])
+        lines = [_Line.of(x, y) for x, y in zip(queries.T, reference.T, strict=True)]
+        spans = weights[:p] * np.array([line.length for line in lines])
         longest = max(1.0, float(spans.max(initial=0.0)))
         # A step for each number, as two places are off by a half, or a cap is; and a half for each label.
         error = float(p + (len(weights) - p) / 2 + 1)
@@ -84,8 +84,8 @@ class CappedDifferences:
             error = float(np.finfo(dtype).eps * (2 * spans.sum() + len(weights) + 4) + summed * spans.sum())
         units = weights[:p] * steps
         mine, theirs = np.empty((p, n), dtype), np.empty((p, len(reference)), dtype)
-        for x, unit, own, others in zip(placed, units, mine, theirs, strict=True):
-            scaled = in_steps(x * unit, dtype)
+        for line, unit, own, others in zip(lines, units, mine, theirs, strict=True):
+            scaled = in_steps(line.places() * unit, dtype)
             own[:], others[:] = scaled[:n], scaled[n:] if order is None else scaled[n:][order]
         capped = spans > weights[:p]
         caps = [x if far else None for x, far in zip(in_steps(units, dtype).tolist(), capped, strict=True)]
@@ -121,17 +121,46 @@ class CappedDifferences:
         return gpu_scores.differences(self.mine, self.theirs, self.caps, device)
 
 
-def _placed(values: Floats) -> Floats:
-    """Values of one column moved to begin at 0, every gap of more than 1 closed to 1 where they reach far.
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Numbers of one column on a line from 0 on, every gap of more than 1 closed to 1 where it is long.
 
     No two that were within 1 change their distance, and no others come nearer than 1. A missing value lies
     1 or more beyond all others.
+
+    Attributes:
+        mine, theirs: of the queries and of the reference. least, length: where they begin, and how far they
+            reach.
+        closed: places of all once gaps are closed; None where none need be, so that nothing is held.
     """
-    if not len(values) or values.max() - values.min() <= _LONG:
-        return np.asarray(values - values.min(initial=np.inf))
-    ordered, place = np.unique(values, return_inverse=True)
-    steps = np.minimum(np.diff(ordered), 1.0)
-    return np.asarray(np.concatenate([[0.0], np.cumsum(steps)])[place])
+
+    mine: Floats
+    theirs: Floats
+    least: float
+    length: float
+    closed: Floats | None = None
+
+    @classmethod
+    def of(cls, mine: Floats, theirs: Floats) -> Self:
+        values = np.concatenate([mine, theirs])
+        known = values != NOWHERE
+        least = values.min(initial=NOWHERE)
+        most = values.max(initial=least, where=known)
+        length = float(most - least + (not known.all()))
+        if length <= _LONG:
+            return cls(mine, theirs, least, length)
+        ordered, place = np.unique(values, return_inverse=True)
+        steps = np.minimum(np.diff(ordered), 1.0)
+        closed = np.concatenate([[0.0], np.cumsum(steps)])
+        return cls(mine, theirs, least, float(closed[-1]), closed[place])
+
+    def places(self) -> Floats:
+        """Of the queries, then of the reference."""
+        if self.closed is not None:
+            return self.closed
+        values = np.concatenate([self.mine, self.theirs])
+        found: Floats = np.where(values == NOWHERE, self.length, values - self.least)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
