@@ -11,7 +11,7 @@ from synth_audit.audits.recognition.coded_cells import CodedCells
 from synth_audit.audits.recognition.matching import FIRST, LAST, matched
 from synth_audit.audits.recognition.pair_weights import _larger
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
-from synth_audit.audits.recognition.views import density, fragments
+from synth_audit.audits.recognition.views import density, fragments, linkage
 from synth_audit.errors import NotApplicable
 from synth_audit.stats.roc import auroc
 
@@ -197,6 +197,24 @@ def test_blocks_and_groups_of_any_size_give_the_same_scores(name, drawn, monkeyp
     for size, value in {"RECORDS": 7, "ROWS": 16, "_COMBINATIONS": 5}.items():
         monkeypatch.setattr(pair_weights, size, value)
     assert np.array_equal(whole, scores())
+
+
+def test_linkage_learns_from_the_best_rows_by_all_other_columns():
+    rng, kept = np.random.default_rng(3), 1 + LAST
+    columns = [
+        CodedCells.of(
+            PooledColumn(f"c{i}", *(rng.integers(4, size=n).astype(float) for n in (30, 400)), False)
+        )
+        for i in range(5)
+    ]
+    tables = [rng.integers(-5, 6, (5, 5)) * (8.0 if i == 2 else 0.5) for i in range(5)]  # many rows are tied
+    bits = [c.agreement() for c in columns]
+    _, found = linkage._learned(columns, bits, tables, np.arange(30), None)
+    for i in range(30):
+        weights = np.array([t[c.people[i], c.release] for c, t in zip(columns, tables, strict=True)])
+        for c in range(5):
+            best = np.argsort(weights[c] - weights.sum(axis=0), kind="stable")[:kept]
+            assert found[c, i].tolist() == best.tolist()
 
 
 def test_trees_see_some_rows_of_a_large_release(drawn, monkeypatch):
