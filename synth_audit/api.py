@@ -214,8 +214,10 @@ def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Ru
     """
     settled = inputs.as_plan(plan)
     workspace = inputs.workspace_of(settled, out)
+    with in_use(workspace, write_rows=settled.execution.write_real_rows):
+        together = releasing.releases_together(workspace, *making.real_tables(settled, workspace))
     return audit(
-        *releasing.releases_together(workspace, *making.real_tables(settled, workspace)),
+        *together,
         releasing.plan_of_all(settled),
         out=workspace.root / "together",
         **running,

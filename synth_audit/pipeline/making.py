@@ -24,8 +24,14 @@ from synth_audit.plugins import source as sources
 from synth_audit.plugins.fitting import fit, fit_context
 from synth_audit.plugins.generator import FitContext, Generator, Model
 from synth_audit.registry import config_of
-from synth_audit.store.evidence import GeneratorRecord, SplitRecord, SyntheticRecord, TableRecord
-from synth_audit.store.files import map_parquet
+from synth_audit.store.evidence import (
+    GeneratorRecord,
+    SplitRecord,
+    SyntheticRecord,
+    TableRecord,
+    column_records,
+)
+from synth_audit.store.files import delete, map_parquet
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.salts import known_salt
@@ -158,15 +164,28 @@ def split_again(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
     """
     splitting, salt = SplitRecord.read(workspace.split_record), known_salt(workspace)
     train, control = split_source(plan, pull_source(plan), salt)
-    found = (TableRecord.of(train, salt), TableRecord.of(control, salt))
-    if found != (splitting.train, splitting.control):
-        problem, fix = "the source has other rows than it had for the split", "run all stages again"
+    found = (TableRecord.of(train, salt), TableRecord.of(control, salt), column_records(train.schema))
+    fix = "run all stages again"
+    if not splitting.order:
+        problem = "the split was made by a plan that lets real rows be written"
+    elif found != (splitting.train, splitting.control, splitting.columns):
+        problem = "the source has other rows, or types, than it had for the split"
     elif order_of(train, control, salt) != splitting.order:
         problem = "the source gives its rows in another order than it gave them for the split"
         fix = "order them in its `query:`, and run all stages again"
     else:
         return train, control
     raise DataError(problem, where="source", expected="the same table in every stage of a run", fix=fix)
+
+
+def delete_rows(workspace: Workspace) -> None:
+    """Delete the real rows that a workspace holds, with those of its candidates."""
+    rooms = [workspace]
+    if os.path.isdir(workspace.candidates):
+        rooms += (workspace.candidate(p.name) for p in workspace.candidates.iterdir())
+    for room in rooms:
+        delete(room.train)
+        delete(room.control)
 
 
 def order_of(train: Table, control: Table, salt: Salt) -> str:

@@ -15,7 +15,7 @@ from synth_audit.pipeline import making, stages
 from synth_audit.pipeline.verify import Check, content_check, content_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import AuditOutcome
-from synth_audit.store.evidence import Evidence, installed_versions
+from synth_audit.store.evidence import Evidence, SplitRecord, installed_versions
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import known_salt
@@ -89,12 +89,24 @@ class _Rerun:
                 if check.holds:
                     tables[name] = table.laid_out(self.folder)
                 yield check
+            if not self.plan.execution.write_real_rows:
+                yield self._ordered(train, control)
         # Train and control in the workspace take their place, as far as they agree with the evidence.
         with suppress(DataError):
-            real = making.real_tables(self.plan, self.workspace, self.folder)
-            kept = zip(("train", "control"), real, strict=True)
-            tables |= {name: table for name, table in kept if self._compared(name, table).holds}
+            if self.plan.execution.write_real_rows:
+                real = making.real_tables(self.plan, self.workspace, self.folder)
+                kept = zip(("train", "control"), real, strict=True)
+                tables |= {name: table for name, table in kept if self._compared(name, table).holds}
         self.context.progress("pull and split", 1, 1)
+
+    def _ordered(self, train: Table, control: Table) -> Check:
+        what = "order of train and control"
+        try:
+            before = SplitRecord.read(self.workspace.split_record).order
+        except DataError as error:
+            return Check(what, None, error.what)
+        same = making.order_of(train, control, self.salt) == before
+        return Check(what, same, "" if same else "audits draw by it: order the source's query by a key")
 
     def candidate(self, tables: dict[str, Table]) -> Check:
         """Fit and draw again, or take the candidate that was kept."""

@@ -37,7 +37,7 @@ from synth_audit.store.evidence import (
     installed_versions,
 )
 from synth_audit.store.evidence_store import LARGEST_TABLE, evidence_store
-from synth_audit.store.files import delete, read_parquet, write_parquet, write_parts, write_table
+from synth_audit.store.files import read_parquet, write_parquet, write_parts, write_table
 from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
@@ -137,8 +137,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         for path, table in ((workspace.train, train), (workspace.control, control)):
             if written:
                 write_table(path, table)
-            else:  # an earlier run may have written them
-                delete(path)
+        if not written:  # but by an earlier run
+            making.delete_rows(workspace)
         record.write(workspace.split_record)
         return record
 

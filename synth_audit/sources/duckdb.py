@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError, Unavailable
-from synth_audit.files import scratch
+from synth_audit.files import temporary_folder
 from synth_audit.plugins.source import SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources import _files
 from synth_audit.sources._files import LONGEST_WAIT, OnDisk, Streamed, parts_of, quote, refuse_unless_one
@@ -196,12 +196,18 @@ def _connection(path: Path, wait: float, *, read_only: bool) -> Iterator[Any]:
     Read-only and writing connections to one file cannot live side by side in a process, so none is
     kept open for longer than one call.
     """
+
+    with temporary_folder() as folder:  # of its own, since a query may read what lies there
+        yield from _connected(path, wait, folder, read_only=read_only)
+
+
+def _connected(path: Path, wait: float, folder: str, *, read_only: bool) -> Iterator[Any]:
+    """The same, which puts what is too much for the memory into a folder."""
     import duckdb
 
     try:
         connection = _opened(path, read_only, wait)
-        if (folder := scratch()) is not None:  # else what is too much for the memory goes beside the file
-            connection.execute(f"SET temp_directory = {_text(str(folder))}")
+        connection.execute(f"SET temp_directory = {_text(folder)}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET TimeZone = 'UTC'")  # else zoned timestamps take this machine's zone
         connection.execute("SET lock_configuration = true")

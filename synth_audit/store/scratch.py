@@ -5,9 +5,8 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +30,9 @@ _DEEPEST = 8
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 (folders in it are private)
 """Where Linux mounts a file system that lies in memory."""
+
+_ROWS = f"{TEMPORARY}rows-"
+"""How the names of folders there begin. Who works in one holds a lock on it."""
 
 _REVIEW = 2
 """Levels of the review folder that are searched. Hidden files within filed audits count as nothing, hold no
@@ -73,15 +75,15 @@ def in_use(workspace: Workspace | None, *, write_rows: bool = True) -> Iterator[
         if outer is not None and outer.is_relative_to(_IN_MEMORY):
             place = outer
         elif not write_rows:
-            place = stack.enter_context(_in_memory(home))
+            place = stack.enter_context(_in_memory())
         if place is not None:
             stack.enter_context(scratch_in(place))
         yield place
 
 
 @contextmanager
-def _in_memory(home: Workspace | None) -> Iterator[Path]:
-    """A private folder in memory, where other libraries make their temporary files as well."""
+def _in_memory() -> Iterator[Path]:
+    """A private folder in memory; those that killed runs of this user have left are deleted first."""
     if not _lies_in_memory(_IN_MEMORY):
         raise PlanError(
             "this machine has no file system in memory, and no real row may be written to a disk",
@@ -89,26 +91,37 @@ def _in_memory(home: Workspace | None) -> Iterator[Path]:
             expected=f"Linux, with a tmpfs at {_IN_MEMORY}",
             fix="mount one, or leave the setting out",
         )
-    mark = "" if home is None else _mark(home)
-    with TemporaryDirectory(prefix=TEMPORARY + mark, dir=_IN_MEMORY) as folder:
-        before, tempfile.tempdir = tempfile.tempdir, folder
-        try:
-            yield Path(folder)
-        finally:
-            tempfile.tempdir = before
+    with ExitStack() as stack:
+        # One at a time, or a folder might be taken for a killed run's before its lock is held.
+        with private_lock(_IN_MEMORY / f"{TEMPORARY}{os.geteuid()}.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for left in _IN_MEMORY.glob(f"{_ROWS}*"):
+                _delete_unless_held(left)
+            folder = stack.enter_context(TemporaryDirectory(prefix=_ROWS, dir=_IN_MEMORY))
+            fcntl.flock(_opened(Path(folder), stack), fcntl.LOCK_SH)
+        yield Path(folder)
 
 
-def _mark(home: Workspace) -> str:
-    """By what a workspace's folders in memory are known, so that those of killed runs are found."""
-    return hashlib.sha256(os.path.realpath(home.root).encode()).hexdigest()[:16] + "-"
+def _opened(folder: Path, stack: ExitStack) -> int:
+    """A folder to lock, as a descriptor that is closed at the end; a link is none."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _delete_unless_held(folder: Path) -> None:
+    with suppress(OSError), ExitStack() as stack:  # another user's, or it has just gone
+        if _alone(_opened(folder, stack)):
+            delete(folder)
 
 
 def _lies_in_memory(folder: Path) -> bool:
+    """Whether what is mounted there now, which is named last, is a file system in memory."""
     try:
-        mounts = Path("/proc/mounts").read_text().splitlines()
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     except OSError:
         return False
-    return any(mount.split()[1:3] == [str(folder), "tmpfs"] for mount in mounts)
+    return [kind for _, where, kind, *_ in mounts if where == str(folder)][-1:] == ["tmpfs"]
 
 
 @contextmanager
@@ -156,8 +169,7 @@ def held(file: Path, workspace: Workspace) -> Iterator[Path]:
 
 def clear_away(home: Workspace) -> None:
     """Delete what killed runs have left: scratch, and files and folders that never came into place."""
-    for folder in (home.scratch, *_IN_MEMORY.glob(f"{TEMPORARY}{_mark(home)}*")):
-        delete(folder)
+    delete(home.scratch)
     for place in (home.restricted, home.review, home.candidates):
         for path in [*_left_in(place, _REVIEW if place == home.review else _DEEPEST)]:
             delete(path)

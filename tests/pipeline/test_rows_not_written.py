@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-import tempfile
+from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
@@ -22,6 +22,12 @@ from synth_audit.store import scratch
 from synth_audit.store.evidence import SplitRecord
 from synth_audit.studies.sweep import sweep
 from synth_audit.table import arrow
+
+BESIDE = """
+from synth_audit.store.scratch import in_use
+with in_use(None, write_rows=False) as place:
+    print(place)
+"""
 
 UNWRITTEN = {"write_real_rows": False}
 MEMORY = scratch._IN_MEMORY
@@ -74,7 +80,7 @@ def places(monkeypatch):
 
 
 def in_memory():
-    return set(MEMORY.glob("synth-audit-*"))
+    return set(MEMORY.glob("synth-audit-rows-*"))
 
 
 def with_rows(case):
@@ -86,7 +92,7 @@ def with_rows(case):
 
 def test_evidence_is_the_same_and_nothing_is_left(case, make_case, tmp_path, places):
     written = make_case(tmp_path / "written", audits=["exact_match", "closest_record"])
-    before, usual = in_memory(), tempfile.gettempdir()
+    before = in_memory()
     assert api.run(written.plan, written.workspace.root).verdict == "pass"
     assert with_rows(written) != []
     places.clear()
@@ -96,7 +102,6 @@ def test_evidence_is_the_same_and_nothing_is_left(case, make_case, tmp_path, pla
     assert len(places) > 5
     assert all(place.is_relative_to(MEMORY) for place in places)
     assert in_memory() == before
-    assert tempfile.gettempdir() == usual
     assert (case.folder / "out-of-the-house/released.parquet").is_file()
 
 
@@ -112,9 +117,10 @@ def test_stages_alone_and_by_processes_write_no_rows(case, places):
 
 
 def test_rows_that_were_written_before_are_deleted(case):
-    case.replan(execution={})
-    stages.split_table(case.plan, case.workspace)
-    assert with_rows(case) != []
+    frontier = {"generators": [{"independent": {"minimum_people": 1}}]}
+    case.replan(execution={}, frontier=frontier)
+    sweep(case.plan, case.workspace)
+    assert len(with_rows(case)) == 4
     case.replan(execution=UNWRITTEN)
     stages.split_table(case.plan, case.workspace)
     assert with_rows(case) == []
@@ -123,7 +129,7 @@ def test_rows_that_were_written_before_are_deleted(case):
 def test_a_source_that_changed_between_stages_is_refused(case, make_people):
     stages.split_table(case.plan, case.workspace)
     pq.write_table(make_people(seed=1), case.folder / "people.parquet")
-    with pytest.raises(DataError, match="other rows than it had for the split"):
+    with pytest.raises(DataError, match="other rows, or types, than it had"):
         stages.make_synthetic(case.plan, case.workspace)
 
 
@@ -134,6 +140,55 @@ def test_a_source_that_gives_another_order_is_refused(case, make_people):
     pq.write_table(table.take(list(range(table.num_rows))[::-1]), case.folder / "people.parquet")
     with pytest.raises(DataError, match="in another order"):
         stages.audit_synthetic(case.plan, case.workspace)
+
+
+def test_a_rerun_says_that_the_order_changed(case, make_people):
+    stages.produce(case.plan, case.workspace)
+    table = make_people()
+    pq.write_table(table.take(list(range(table.num_rows))[::-1]), case.folder / "people.parquet")
+    held = {check.what: check.holds for check in rerun(case.plan, case.workspace)}
+    assert held["content of train"] is True
+    assert held["order of train and control"] is False
+
+
+def test_a_source_that_gives_other_types_is_refused(case, make_people):
+    stages.split_table(case.plan, case.workspace)
+    table = make_people()
+    city = table.column("city").dictionary_encode()
+    pq.write_table(table.set_column(3, "city", city), case.folder / "people.parquet")
+    with pytest.raises(DataError, match="or types"):
+        stages.make_synthetic(case.plan, case.workspace)
+
+
+def test_a_split_with_written_rows_is_not_taken_over(case):
+    case.replan(execution={})
+    stages.split_table(case.plan, case.workspace)
+    case.replan(execution=UNWRITTEN)
+    with pytest.raises(DataError, match="lets real rows be written"):
+        stages.make_synthetic(case.plan, case.workspace)
+
+
+def test_the_first_run_of_a_workspace_keeps_its_folder(case, places):
+    case.workspace.salt.unlink()
+    case.workspace.restricted.joinpath(".gitignore").unlink()
+    case.workspace.restricted.rmdir()
+    before = in_memory()
+    assert api.run(case.plan, case.workspace.root, release=False).verdict == "pass"
+    assert places
+    assert in_memory() == before
+
+
+def test_two_runs_at_once_keep_their_folders(tmp_path):
+    with scratch.in_use(None, write_rows=False) as one:
+        with scratch.in_use(None, write_rows=False) as same:
+            assert same == one  # of the outer block
+        beside = subprocess.run(
+            [sys.executable, "-c", BESIDE], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        assert one.is_dir()
+    assert not one.exists()
+    assert beside not in {str(one), ""}
+    assert not Path(beside).exists()
 
 
 def test_records_do_not_depend_on_whether_rows_are_written_but_for_their_order(case, make_case, tmp_path):
@@ -199,13 +254,26 @@ def test_a_scheduler_elsewhere_may_write_rows():
         ExecutionSpec(scheduler="tls://10.0.0.5:8786", **UNWRITTEN)
 
 
-def test_duckdb_spills_where_temporary_files_are(tmp_path):
-    file = tmp_path / "people.duckdb"
+def test_duckdb_spills_into_a_folder_of_its_own(tmp_path):
+    file, room = tmp_path / "people.duckdb", tmp_path / "it's private"
     duckdb.connect(str(file)).close()
-    with scratch_in(tmp_path / "it's private"), _connection(file, 1.0, read_only=True) as connection:
+    room.mkdir()
+    room.joinpath("train.csv").write_text("a\n1\n")
+    with scratch_in(room), _connection(file, 1.0, read_only=True) as connection:
         [[where]] = connection.execute("SELECT current_setting('temp_directory')").fetchall()
-        with pytest.raises(duckdb.Error):
-            connection.execute("SET temp_directory = ''")
-        with pytest.raises(duckdb.Error):
-            connection.execute("SELECT * FROM read_csv('/etc/passwd')")
-    assert where == str(tmp_path / "it's private")
+        for words in (
+            "SET temp_directory = ''",
+            f"SELECT * FROM read_csv('{tmp_path}/it''s private/train.csv')",
+            "SELECT * FROM read_csv(current_setting('temp_directory') || '/../train.csv')",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(words)
+    assert Path(where).parent == room
+    assert [p.name for p in room.iterdir()] == ["train.csv"]
+
+
+def test_only_what_is_mounted_last_counts(monkeypatch):
+    lines = [f"tmpfs {MEMORY} tmpfs rw 0 0", f"/dev/sda1 {MEMORY} ext4 rw 0 0"]
+    for mounts, lies in ((lines, False), (lines[::-1], True), ([], False)):
+        monkeypatch.setattr(Path, "read_text", lambda path, mounts=mounts: "\n".join(mounts))
+        assert scratch._lies_in_memory(MEMORY) is lies
