@@ -472,12 +472,9 @@ class SinglingOut:
             NotApplicable: no predicate of any setting matches exactly one synthetic row.
         """
         tables = [*subject.real, subject.synthetic]
-        lexicon, (train, control, codes) = predicates.codebook(tables, subject.features)
-        subject, codes = without_repeats(subject, codes)
-        guesses = {}
-        for setting, found in self._guesses(subject, CodedRows.of(codes, lexicon), context):
-            width = int(np.median(found.widths)) if len(found) else 1
-            guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
+        lexicon, codes = predicates.codebook(tables, subject.features)
+        guesses = self._guessed(subject, lexicon, codes.pop(), context)
+        train, control = codes
         trials = PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
         tried = dict(zip(guesses, trials, strict=True))
         made = {setting: trial for setting, trial in tried.items() if len(trial)}
@@ -508,6 +505,17 @@ class SinglingOut:
             tuple(notes),
             tuple(exposure_of(RISK.id(setting), trial) for setting, trial in made.items()),
         )
+
+    def _guessed(
+        self, subject: Subject, lexicon: ColumnCodebook, release: Codes32, context: RunContext
+    ) -> dict[str, tuple[Predicates, Predicates]]:
+        """Guesses of each setting, and as many without a release; its codes go with this call."""
+        subject, release = without_repeats(subject, release)
+        guesses = {}
+        for setting, found in self._guesses(subject, CodedRows.of(release, lexicon), context):
+            width = int(np.median(found.widths)) if len(found) else 1
+            guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
+        return guesses
 
     def _guesses(
         self, subject: Subject, synthetic: CodedRows, context: RunContext

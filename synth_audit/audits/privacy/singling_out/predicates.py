@@ -88,12 +88,13 @@ class CodedRows:
     @classmethod
     def of(cls, codes: Codes32, lexicon: ColumnCodebook) -> CodedRows:
         """Sort each column once."""
-        order, starts = np.empty_like(codes), []
+        firsts = np.cumsum([0, *(lexicon.lasts + 2)])
+        order, starts = np.empty_like(codes), np.zeros(firsts[-1], np.int32)
         for j, (column, last) in enumerate(zip(codes, lexicon.lasts, strict=True)):
             order[j] = stable_order(column)
-            counts = np.append(0, np.bincount(column, minlength=last + 1))
-            starts.append(np.cumsum(counts, dtype=np.int32))
-        return cls(lexicon, codes, order, np.concatenate(starts), np.cumsum([0, *map(len, starts)]))
+            counts = np.bincount(column, minlength=last + 1)
+            np.cumsum(counts, out=starts[firsts[j] + 1 : firsts[j + 1]])
+        return cls(lexicon, codes, order, starts, firsts)
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])
