@@ -19,6 +19,9 @@ import yaml
 TEMPORARY = "synth-audit-"
 """How the names of temporary folders begin."""
 
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 (folders in it are private)
+"""Where Linux mounts a file system that lies in memory."""
+
 _SCRATCH: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
 MOST_BYTES = 64 * 2**20
@@ -79,6 +82,12 @@ def scratch_in(folder: Path) -> Iterator[None]:
 def scratch() -> Path | None:
     """The folder of :func:`scratch_in`, if the caller is in such a block."""
     return _SCRATCH.get()
+
+
+def stays_in_memory() -> bool:
+    """Whether the caller's temporary files lie in memory, since no real row may be written to a disk."""
+    place = scratch()
+    return place is not None and place.is_relative_to(IN_MEMORY)
 
 
 def temporary_folder(where: Path | None = None) -> TemporaryDirectory[str]:

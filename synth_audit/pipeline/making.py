@@ -31,7 +31,7 @@ from synth_audit.store.evidence import (
     TableRecord,
     column_records,
 )
-from synth_audit.store.files import delete, map_parquet
+from synth_audit.store.files import as_filed, delete, map_parquet
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.salts import known_salt
@@ -174,7 +174,8 @@ def split_again(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
         problem = "the source gives its rows in another order than it gave them for the split"
         fix = "order them in its `query:`, and run all stages again"
     else:
-        return train, control
+        filed = as_filed(train), as_filed(control)
+        return (train, control) if filed[0] is None else anchored(*filed, plan)
     raise DataError(problem, where="source", expected="the same table in every stage of a run", fix=fix)
 
 

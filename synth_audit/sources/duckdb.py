@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError, Unavailable
-from synth_audit.files import temporary_folder
+from synth_audit.files import stays_in_memory
 from synth_audit.plugins.source import SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources import _files
 from synth_audit.sources._files import LONGEST_WAIT, OnDisk, Streamed, parts_of, quote, refuse_unless_one
@@ -18,7 +18,11 @@ from synth_audit.table.arrow import decoded, value_type
 from synth_audit.table.schema import check_names
 from synth_audit.table.table import BATCH
 
-_HARDENED = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+_HARDENED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
 _MOST_DECIMAL_DIGITS = 38
 """Of the widest decimal."""
 
@@ -196,19 +200,10 @@ def _connection(path: Path, wait: float, *, read_only: bool) -> Iterator[Any]:
     Read-only and writing connections to one file cannot live side by side in a process, so none is
     kept open for longer than one call.
     """
-
-    with temporary_folder() as folder:  # of its own, since a query may read what lies there
-        yield from _connected(path, wait, folder, read_only=read_only)
-
-
-def _connected(path: Path, wait: float, folder: str, *, read_only: bool) -> Iterator[Any]:
-    """The same, which puts what is too much for the memory into a folder."""
     import duckdb
 
     try:
         connection = _opened(path, read_only, wait)
-        connection.execute(f"SET temp_directory = {_text(folder)}")
-        connection.execute("SET enable_external_access = false")
         connection.execute("SET TimeZone = 'UTC'")  # else zoned timestamps take this machine's zone
         connection.execute("SET lock_configuration = true")
     except (duckdb.Error, OSError, RuntimeError) as error:
@@ -224,11 +219,6 @@ def _connected(path: Path, wait: float, folder: str, *, read_only: bool) -> Iter
         connection.close()
 
 
-def _text(value: str) -> str:
-    """A text as SQL."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def _opened(path: Path, read_only: bool, wait: float) -> Any:
     """A connection; while another program holds the file it is tried again, for ``wait`` seconds at most."""
     import duckdb
@@ -236,7 +226,8 @@ def _opened(path: Path, read_only: bool, wait: float) -> Any:
     until = time.monotonic() + wait
     while True:
         try:
-            return duckdb.connect(str(path), read_only=read_only, config=dict(_HARDENED))
+            spilling = {"temp_directory": ""} if stays_in_memory() else {}  # else it is beside the file
+            return duckdb.connect(str(path), read_only=read_only, config=_HARDENED | spilling)
         except duckdb.IOException as error:
             if "Could not set lock" not in str(error):
                 raise

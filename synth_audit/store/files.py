@@ -130,6 +130,31 @@ def write_table(path: Path, table: Table) -> Path:
     return write_parquet(path, table.data, private=True)
 
 
+def as_filed(table: Table) -> pa.Table | None:
+    """The rows in the types in which such a file gives them back, which has no seconds; None if in these.
+
+    Raises:
+        DataError: a time lies too far off for milliseconds.
+    """
+    schema = pa.schema([field.with_type(_in_milliseconds(field.type)) for field in table.data.schema])
+    if schema.equals(table.data.schema):
+        return None
+    with suppress(pa.ArrowException):
+        return table.data.cast(schema)
+    raise DataError(
+        "a time lies too far off to be kept in milliseconds",
+        where="source",
+        expected="times within 292 million years",
+        fix="leave such rows out by `query:`",
+    )
+
+
+def _in_milliseconds(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.unit == "s":
+        return pa.timestamp("ms", kind.tz)
+    return pa.time32("ms") if kind == pa.time32("s") else kind
+
+
 def read_parquet(path: Path, *, made_by: str, folder: Path | None = None) -> pa.Table:
     """The rows of a workspace file; see :func:`map_parquet`, which also says where they lie."""
     return map_parquet(path, made_by=made_by, folder=folder).data

@@ -14,7 +14,14 @@ from tempfile import TemporaryDirectory
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import Cache, RunContext
 from synth_audit.execution.seeds import Salt
-from synth_audit.files import TEMPORARY, scratch, scratch_in, temporary_folder
+from synth_audit.files import (
+    IN_MEMORY,
+    TEMPORARY,
+    scratch,
+    scratch_in,
+    stays_in_memory,
+    temporary_folder,
+)
 from synth_audit.hashing import framed
 from synth_audit.store.approvals import evidence_key
 from synth_audit.store.evidence import installed_versions
@@ -27,9 +34,6 @@ _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 _DEEPEST = 8
 """Levels of folders that this program makes in a workspace, and a few more; below them nothing is its own."""
-
-_IN_MEMORY = Path("/dev/shm")  # noqa: S108 (folders in it are private)
-"""Where Linux mounts a file system that lies in memory."""
 
 _ROWS = f"{TEMPORARY}rows-"
 """How the names of folders there begin. Who works in one holds a lock on it."""
@@ -71,9 +75,8 @@ def in_use(workspace: Workspace | None, *, write_rows: bool = True) -> Iterator[
             place: Path | None = home.scratch
         else:
             place = None
-        outer = scratch()
-        if outer is not None and outer.is_relative_to(_IN_MEMORY):
-            place = outer
+        if stays_in_memory():
+            place = scratch()  # of the outer block
         elif not write_rows:
             place = stack.enter_context(_in_memory())
         if place is not None:
@@ -84,22 +87,29 @@ def in_use(workspace: Workspace | None, *, write_rows: bool = True) -> Iterator[
 @contextmanager
 def _in_memory() -> Iterator[Path]:
     """A private folder in memory; those that killed runs of this user have left are deleted first."""
-    if not _lies_in_memory(_IN_MEMORY):
-        raise PlanError(
-            "this machine has no file system in memory, and no real row may be written to a disk",
-            where="execution.write_real_rows",
-            expected=f"Linux, with a tmpfs at {_IN_MEMORY}",
-            fix="mount one, or leave the setting out",
-        )
+    if not _lies_in_memory(IN_MEMORY):
+        raise _no_memory("this machine has no file system in memory")
     with ExitStack() as stack:
         # One at a time, or a folder might be taken for a killed run's before its lock is held.
-        with private_lock(_IN_MEMORY / f"{TEMPORARY}{os.geteuid()}.lock") as lock:
+        name = IN_MEMORY / f"{TEMPORARY}{os.geteuid()}.lock"
+        if os.path.lexists(name) and os.lstat(name).st_uid != os.geteuid():
+            raise _no_memory(f"{name} is another user's")
+        with private_lock(name) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for left in _IN_MEMORY.glob(f"{_ROWS}*"):
+            for left in IN_MEMORY.glob(f"{_ROWS}*"):
                 _delete_unless_held(left)
-            folder = stack.enter_context(TemporaryDirectory(prefix=_ROWS, dir=_IN_MEMORY))
+            folder = stack.enter_context(TemporaryDirectory(prefix=_ROWS, dir=IN_MEMORY))
             fcntl.flock(_opened(Path(folder), stack), fcntl.LOCK_SH)
         yield Path(folder)
+
+
+def _no_memory(why: str) -> PlanError:
+    return PlanError(
+        f"no real row may be written to a disk, and {why}",
+        where="execution.write_real_rows",
+        expected=f"Linux, with a tmpfs at {IN_MEMORY} that this user can write to",
+        fix="put that right, or leave the setting out",
+    )
 
 
 def _opened(folder: Path, stack: ExitStack) -> int:

@@ -309,7 +309,7 @@ def _written(folder: Path, held: deque[pa.RecordBatch], others: Iterator[pa.Reco
             f"rows cannot be put into scratch ({type(error).__name__})",
             where=str(folder),
             expected="a folder that can be written, with room for the table",
-            fix="free space there, or name a workspace on another disk with --out",
+            fix="free space there; `--out` names a place on another disk, unless rows must stay in memory",
         ) from None
     return path
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,7 +14,7 @@ from synth_audit import api
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import in_processes
-from synth_audit.files import scratch_in
+from synth_audit.files import IN_MEMORY as MEMORY
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.rerun import rerun
 from synth_audit.plan.sections import ExecutionSpec
@@ -30,7 +31,6 @@ with in_use(None, write_rows=False) as place:
 """
 
 UNWRITTEN = {"write_real_rows": False}
-MEMORY = scratch._IN_MEMORY
 
 pytestmark = [
     pytest.mark.skipif(not scratch._lies_in_memory(MEMORY), reason="no file system in memory"),
@@ -160,10 +160,11 @@ def test_a_source_that_gives_other_types_is_refused(case, make_people):
         stages.make_synthetic(case.plan, case.workspace)
 
 
-def test_a_split_with_written_rows_is_not_taken_over(case):
+def test_a_split_with_written_rows_is_not_taken_over_and_its_order_not_known(case):
     case.replan(execution={})
-    stages.split_table(case.plan, case.workspace)
+    stages.produce(case.plan, case.workspace)
     case.replan(execution=UNWRITTEN)
+    assert [c.what for c in rerun(case.plan, case.workspace) if not c.holds] == ["order of train and control"]
     with pytest.raises(DataError, match="lets real rows be written"):
         stages.make_synthetic(case.plan, case.workspace)
 
@@ -243,7 +244,7 @@ def test_an_audit_of_files_lays_them_out_in_memory(case, make_people, tmp_path, 
 
 
 def test_without_memory_to_write_to_nothing_starts(case, monkeypatch):
-    monkeypatch.setattr(scratch, "_IN_MEMORY", case.folder)
+    monkeypatch.setattr(scratch, "IN_MEMORY", case.folder)
     with pytest.raises(PlanError, match="no file system in memory"):
         stages.split_table(case.plan, case.workspace)
     assert not case.workspace.split_record.exists()
@@ -254,22 +255,41 @@ def test_a_scheduler_elsewhere_may_write_rows():
         ExecutionSpec(scheduler="tls://10.0.0.5:8786", **UNWRITTEN)
 
 
-def test_duckdb_spills_into_a_folder_of_its_own(tmp_path):
-    file, room = tmp_path / "people.duckdb", tmp_path / "it's private"
+def test_duckdb_sets_no_rows_aside(tmp_path):
+    file = tmp_path / "people.duckdb"
     duckdb.connect(str(file)).close()
-    room.mkdir()
-    room.joinpath("train.csv").write_text("a\n1\n")
-    with scratch_in(room), _connection(file, 1.0, read_only=True) as connection:
-        [[where]] = connection.execute("SELECT current_setting('temp_directory')").fetchall()
-        for words in (
-            "SET temp_directory = ''",
-            f"SELECT * FROM read_csv('{tmp_path}/it''s private/train.csv')",
-            "SELECT * FROM read_csv(current_setting('temp_directory') || '/../train.csv')",
+    where = []
+    for write_rows in (True, False):
+        with (
+            scratch.in_use(None, write_rows=write_rows),
+            _connection(file, 1.0, read_only=True) as connection,
         ):
+            where += connection.execute("SELECT current_setting('temp_directory')").fetchone()
             with pytest.raises(duckdb.Error):
-                connection.execute(words)
-    assert Path(where).parent == room
-    assert [p.name for p in room.iterdir()] == ["train.csv"]
+                connection.execute("SELECT * FROM read_csv('/etc/passwd')")
+    assert where == [f"{file}.tmp", ""]
+
+
+def test_times_in_seconds_are_kept_as_a_file_keeps_them(case, make_case, tmp_path, make_people):
+    written = make_case(tmp_path / "written", audits=["exact_match"])
+    table = make_people()
+    n = table.num_rows
+    times = {
+        "seen": pa.array(range(n), pa.timestamp("s")),
+        "zoned": pa.array(range(n), pa.timestamp("s", "UTC")),
+        "at": pa.array(range(n), pa.time32("s")),
+    }
+    for name, values in times.items():
+        table = table.append_column(name, values)
+    digests = []
+    for one in (written, case):
+        one.replan(audits=["exact_match"], source={"duckdb": {"path": "people.duckdb", "table": "kept"}})
+        connection = duckdb.connect(str(one.folder / "people.duckdb"))
+        connection.register("people", table)
+        connection.execute("CREATE TABLE kept AS SELECT * FROM people")
+        connection.close()
+        digests.append(stages.produce(one.plan, one.workspace).digest)
+    assert digests[0] == digests[1]
 
 
 def test_only_what_is_mounted_last_counts(monkeypatch):
