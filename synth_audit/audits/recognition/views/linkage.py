@@ -137,16 +137,18 @@ def _learned(
     mine = [replace(column, people=column.people[teachers]) for column in columns]
     pairs = _best_pairs(mine, units, kept) if among is None else _named_pairs(mine, units, among)
     for i, (rows, total) in enumerate(pairs):
-        first = np.argpartition(total, -kept)[-kept:]
+        first = np.argpartition(total, -kept)[-kept:] if among is None else None
         for c, (column, table) in enumerate(zip(mine, units, strict=True)):
-            own, release = table[column.people[i]], column.release
-            # So many rows have this without the column, which no row below it gets that loses its least.
-            reached = (total[first] - own[release[rows[first]]]).min()
-            able = np.flatnonzero(total >= reached + own.min())
-            others = total[able] - own[release[rows[able]]]
+            own, left, weights = table[column.people[i]], rows, total
+            if first is not None:
+                # So many rows have this without the column, which no row below it gets that loses its least.
+                reached = (total[first] - own[column.release[rows[first]]]).min()
+                able = np.flatnonzero(total >= reached + own.min())
+                left, weights = rows[able], total[able]
+            others = weights - own[column.release[left]]
             some = np.flatnonzero(others >= np.partition(others, -kept)[-kept])
             order = some[np.argsort(-others[some], kind="stable")[:kept]]
-            top[c, i], weight[c, i] = rows[able[order]], others[order] / _UNITS
+            top[c, i], weight[c, i] = left[order], others[order] / _UNITS
     learned = []
     for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
         clear = of_rows[:, 0] - of_rows[:, min(FIRST, kept - 1) :].mean(axis=1)
