@@ -131,14 +131,15 @@ class _Line:
     Attributes:
         mine, theirs: of the queries and of the reference. least, length: where they begin, and how far they
             reach.
-        closed: places of all once gaps are closed; None where none need be, so that nothing is held.
+        parts: least number of each part between two gaps, ascending, and its place; None where no gap need
+            be closed.
     """
 
     mine: Floats
     theirs: Floats
     least: float
     length: float
-    closed: Floats | None = None
+    parts: tuple[Floats, Floats] | None = None
 
     @classmethod
     def of(cls, mine: Floats, theirs: Floats) -> Self:
@@ -149,18 +150,20 @@ class _Line:
         length = float(most - least + (not known.all()))
         if length <= _LONG:
             return cls(mine, theirs, least, length)
-        ordered, place = np.unique(values, return_inverse=True)
-        steps = np.minimum(np.diff(ordered), 1.0)
-        closed = np.concatenate([[0.0], np.cumsum(steps)])
-        return cls(mine, theirs, least, float(closed[-1]), closed[place])
+        values.sort()
+        first = np.append(0, np.flatnonzero(np.diff(values) > 1) + 1)
+        starts, ends = values[first], values[np.append(first[1:] - 1, len(values) - 1)]
+        places = np.append(0.0, np.cumsum(ends - starts + 1))
+        return cls(mine, theirs, least, float(places[-1] - 1), (starts, places[:-1]))
 
     def places(self) -> Floats:
         """Of the queries, then of the reference."""
-        if self.closed is not None:
-            return self.closed
         values = np.concatenate([self.mine, self.theirs])
-        found: Floats = np.where(values == NOWHERE, self.length, values - self.least)
-        return found
+        if self.parts is None:
+            return np.asarray(np.where(values == NOWHERE, self.length, values - self.least))
+        starts, places = self.parts
+        part = np.searchsorted(starts, values, "right") - 1
+        return np.asarray(values - starts[part] + places[part])
 
 
 @dataclass(frozen=True, eq=False)

@@ -330,9 +330,9 @@ def _labelled(kind: bytes, table: Table, columns: Sequence[Column]) -> list[byte
 def _framed(labels: pa.ChunkedArray) -> pa.ChunkedArray:
     """Each label as :func:`synth_audit.hashing.frame` has it."""
     content = labels.cast(pa.large_binary())
-    lengths, which = np.unique(pc.binary_length(content).fill_null(0).to_numpy(), return_inverse=True)
-    heads = pa.array([_TEXT + count(n) for n in lengths.tolist()], pa.large_binary())
-    return _joined(heads.take(pa.array(which)), content).fill_null(frame(None))
+    lengths = pc.binary_length(content).fill_null(0).combine_chunks().dictionary_encode()
+    heads = pa.array([_TEXT + count(n) for n in lengths.dictionary.to_pylist()], pa.large_binary())
+    return _joined(heads.take(lengths.indices), content).fill_null(frame(None))
 
 
 def _joined(*parts: pa.Scalar | pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

@@ -57,7 +57,7 @@ class CodedCells:
         else:
             k = min(int(both.max(initial=0)) + 1, LABELS)
             cells, middles = np.where(both < 0, k, both % LABELS).astype(np.intp), np.empty(0)
-        people, release = cells[:n], cells[n:].astype(np.int16)
+        people, release = cells[:n].copy(), cells[n:].astype(np.int16)  # no view, which would hold all cells
         counts = [np.bincount(c, minlength=k + 1)[:k] for c in (people, release)]
         shares = sum(c / max(1, c.sum()) for c in counts) / 2
         return cls(people, release, shares, middles)

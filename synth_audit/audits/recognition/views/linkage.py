@@ -171,8 +171,9 @@ def _best_pairs(
                 best[:, some] = np.sort(np.concatenate([best[:, some], total[:, some]]), axis=0)[-kept:]
             # Without a column a row loses its largest weight at most, and gains its smallest at most.
             least = best[0] - spread[records]
-            row, record = np.nonzero(total >= least)
-            able.append((record, row + rows.start, total[row, record]))
+            near = np.flatnonzero(total >= least)  # several times as fast as in two dimensions
+            row, record = np.divmod(near, len(least))
+            able.append((record, row + rows.start, total.ravel()[near]))
         record, row, weight = map(np.concatenate, zip(*able, strict=True))
         for i, of_record in enumerate(least):
             some = np.flatnonzero((record == i) & (weight >= of_record))
