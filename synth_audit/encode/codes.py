@@ -199,6 +199,12 @@ def numbered_values(tables: Sequence[Table], column: Column) -> tuple[npt.NDArra
     return distinct, (place + 1).astype(np.int32)
 
 
+def distinct_numbers(tables: Sequence[Table], column: Column) -> Floats:
+    """The distinct numbers of a column over all tables, ascending, as :func:`numbered_values` has them."""
+    plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
+    return np.unique(plain[~np.isnan(plain)])
+
+
 def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:
     """The largest number of labels, at most ``most``, that every column can keep in ``room``; at least 1.
 

@@ -141,7 +141,8 @@ def trial(tables_of):
             found = singling_out.predicates.univariate(synthetic, n_guesses, rng)
         else:
             found = singling_out.predicates.multivariate(synthetic, k, n_guesses, 20 * n_guesses, rng)
-        without = singling_out.predicates.naive(lexicon, k, len(found), rng)
+        draws = singling_out.predicates.NaiveDraws.of(len(lexicon), k, len(found), rng)
+        [without] = singling_out.predicates.naive(lexicon, [draws])
         [tried] = singling_out.PredicateTrial.of_each([(found, without)], lexicon, train, control)
         return tried
 

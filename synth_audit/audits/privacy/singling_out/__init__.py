@@ -511,11 +511,13 @@ class SinglingOut:
     ) -> dict[str, tuple[Predicates, Predicates]]:
         """Guesses of each setting, and as many without a release; its codes go with this call."""
         subject, release = without_repeats(subject, release)
-        guesses = {}
+        guesses, draws = {}, []
         for setting, found in self._guesses(subject, CodedRows.of(release, lexicon), context):
             width = int(np.median(found.widths)) if len(found) else 1
-            guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
-        return guesses
+            guesses[setting] = found
+            draws.append(predicates.NaiveDraws.of(len(lexicon), width, len(found), context.rng))
+        pairs = zip(guesses.values(), predicates.naive(lexicon, draws), strict=True)
+        return dict(zip(guesses, pairs, strict=True))
 
     def _guesses(
         self, subject: Subject, synthetic: CodedRows, context: RunContext

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
 from synth_audit.audits._shared import drawn
-from synth_audit.encode.codes import numbered_values, split_rows
+from synth_audit.encode.codes import distinct_numbers, numbered_values, split_rows
 from synth_audit.neighbours.coordinates import stable_order
 from synth_audit.table.kind import Domain
 from synth_audit.table.label_forms import standard_form
@@ -49,22 +49,20 @@ class ColumnCodebook:
         names: of the columns, in the order in which predicates number them.
         numeric: whether each holds numbers.
         domains: what may occur in each.
-        values: the distinct values of each column over all tables: numbers ascending, or labels in any
-            order. The code of ``values[j][i]`` is i + 1.
+        lasts: the largest code of each column, 0 where all its values are missing; shape (d,).
+        values: the distinct values of column j over all tables: numbers ascending, which are read again
+            each time, since there may be millions, or labels in any order. The code of ``values(j)[i]`` is
+            i + 1.
     """
 
     names: tuple[str, ...]
     numeric: tuple[bool, ...]
     domains: tuple[Domain, ...]
-    values: tuple[npt.NDArray[np.generic], ...]
+    lasts: Codes32
+    values: Callable[[int], npt.NDArray[Any]]
 
     def __len__(self) -> int:
-        return len(self.values)
-
-    @cached_property
-    def lasts(self) -> Codes32:
-        """The largest code of every column; 0 when all its values are missing."""
-        return np.array(list(map(len, self.values)), dtype=np.int32)
+        return len(self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,16 +260,16 @@ def univariate(synthetic: CodedRows, n: int, rng: np.random.Generator) -> Predic
     Values that occur once (``==``), extremes (``<= min``, ``>= max``) and "is missing", where only one row
     is. They are a finite set: when fewer than n exist, all are guessed.
     """
-    found = [_single_values(synthetic, j) for j in range(len(synthetic.lexicon))]
-    ends = np.cumsum([len(low) for low, _ in found])
+    # Of millions of values only those that are drawn become predicates.
+    ends = np.cumsum([len(_single_values(synthetic, j)[0]) for j in range(len(synthetic.lexicon))])
     chosen = drawn(np.arange(ends[-1]), n, rng)
     columns = np.searchsorted(ends, chosen, side="right").astype(np.int32)
-    # Of millions of values only those that are drawn become predicates.
-    parts = [chosen[columns == j] - (ends[j] - len(low)) for j, (low, _) in enumerate(found)]
-    low, high = (
-        np.concatenate([pair[i][part] for pair, part in zip(found, parts, strict=True)]) for i in (0, 1)
-    )
-    return Predicates(columns[:, None], low[:, None], high[:, None])
+    low, high = np.empty((2, len(chosen), 1), np.int32)
+    for j in np.unique(columns):
+        here = columns == j
+        for out, singles in zip((low, high), _single_values(synthetic, j), strict=True):
+            out[here, 0] = singles[chosen[here] - (ends[j] - len(singles))]
+    return Predicates(columns[:, None], low, high)
 
 
 def multivariate(
@@ -362,20 +360,43 @@ def outlying(
     return _searched(synthetic, draw, k, n, max_trials)
 
 
-def naive(lexicon: ColumnCodebook, k: int, n: int, rng: np.random.Generator) -> Predicates:
-    """n predicates made without the release: k random columns, values uniform in each column's domain.
+@dataclass(frozen=True, eq=False)
+class NaiveDraws:
+    """Draws from which predicates are made without the release, shape (n, k) each.
+
+    Drawn independently, some perhaps twice: what counts is the chance of one such guess.
+
+    Attributes:
+        columns: k random ones. uniform: where in the domain the value lies, in [0, 1). upwards: whether
+            numbers are asked for from there up.
+    """
+
+    columns: Codes32
+    uniform: Floats
+    upwards: Bools
+
+    @classmethod
+    def of(cls, d: int, k: int, n: int, rng: np.random.Generator) -> NaiveDraws:
+        """Draw n guesses at k of d columns."""
+        columns = _subsets(d, k, n, rng)
+        return cls(columns, rng.random(columns.shape), rng.random(columns.shape) < 0.5)
+
+
+def naive(lexicon: ColumnCodebook, draws: Sequence[NaiveDraws]) -> list[Predicates]:
+    """Predicates made without the release: random columns, values uniform in each column's domain.
 
     A label or boolean is drawn from the column's categories, with ``==``; a number from its bounds, with
     ``>=`` or ``<=`` at even odds. A column without a domain, as it is wholly missing, asks for that.
-    Drawn independently, some perhaps twice: what counts is the chance of one such guess.
+    The values of each column are read once for all draws.
     """
-    columns = _subsets(len(lexicon), k, n, rng)
-    uniform, upwards = rng.random(columns.shape), rng.random(columns.shape) < 0.5
-    low, high = np.zeros((2, *columns.shape), dtype=np.int32)
+    made = [Predicates(d.columns, *np.zeros((2, *d.columns.shape), dtype=np.int32)) for d in draws]
     for j in range(len(lexicon)):
-        here = columns == j
-        low[here], high[here] = _from_domain(lexicon, j, uniform[here], upwards[here])
-    return Predicates(columns, low, high)
+        values = lexicon.values(j)
+        for drawn_, found in zip(draws, made, strict=True):
+            here = drawn_.columns == j
+            ranges = _from_domain(lexicon, j, values, drawn_.uniform[here], drawn_.upwards[here])
+            found.low[here], found.high[here] = ranges
+    return made
 
 
 def _searched(
@@ -434,7 +455,7 @@ def _range_bins(rows: CodedRows, j: int, n_bins: int) -> Ranges:
     present, last = np.flatnonzero(rows.counts(j)[1:]), rows.lexicon.lasts[j]
     if not rows.lexicon.numeric[j] or not len(present):
         return _each_its_own(last)
-    values, part = rows.lexicon.values[j], np.arange(1, n_bins) / n_bins
+    values, part = rows.lexicon.values(j), np.arange(1, n_bins) / n_bins
     edges = values[present[0]] * (1 - part) + values[present[-1]] * part  # a difference could overflow
     return _between(np.searchsorted(values, edges) + 1, last)
 
@@ -472,9 +493,11 @@ def _grown(rows: CodedRows, row: int, columns: list[int], bins: list[Ranges]) ->
     return None
 
 
-def _from_domain(lexicon: ColumnCodebook, j: int, uniform: Floats, upwards: Bools) -> Ranges:
-    """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
-    domain, values, last = lexicon.domains[j], lexicon.values[j], lexicon.lasts[j]
+def _from_domain(
+    lexicon: ColumnCodebook, j: int, values: npt.NDArray[Any], uniform: Floats, upwards: Bools
+) -> Ranges:
+    """Ranges of codes for uniform draws from the domain of column j with these values, shape (n,) each."""
+    domain, last = lexicon.domains[j], lexicon.lasts[j]
     if lexicon.numeric[j] and domain.bounds is not None:
         least, most = domain.bounds
         drawn = least * (1 - uniform) + most * uniform  # a difference of the two could overflow
@@ -501,17 +524,25 @@ def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Column
     """
     if not columns:
         raise ValueError("predicates need a column")
-    values, codes = [], [np.empty((len(columns), t.n_rows), dtype=np.int32) for t in tables]
+    labels, lasts = dict[int, npt.NDArray[Any]](), np.zeros(len(columns), np.int32)
+    codes = [np.empty((len(columns), t.n_rows), dtype=np.int32) for t in tables]
     for j, column in enumerate(columns):  # one at a time beside the codes, which are all that stays
         distinct, numbered = numbered_values(tables, column)
-        values.append(distinct)
+        lasts[j] = len(distinct)
+        if distinct.dtype == object:
+            labels[j] = distinct
         for rows, part in zip(codes, split_rows(numbered, tables), strict=True):
             rows[j] = part
+
+    def values(j: int) -> npt.NDArray[Any]:
+        return labels[j] if j in labels else distinct_numbers(tables, columns[j])
+
     lexicon = ColumnCodebook(
         names=tuple(c.name for c in columns),
-        numeric=tuple(known.dtype != object for known in values),
+        numeric=tuple(j not in labels for j in range(len(columns))),
         domains=tuple(map(_domain, columns)),
-        values=tuple(values),
+        lasts=lasts,
+        values=values,
     )
     return lexicon, codes
 
