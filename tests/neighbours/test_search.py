@@ -11,6 +11,7 @@ from synth_audit.neighbours.coordinates import Coordinates, add_unlike
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import (
     Pairs,
+    first_k,
     most_queries,
     nearest,
     nearest_other,
@@ -343,3 +344,10 @@ def test_a_limit_of_the_same_type_tells_the_same(dtype):
     found = rounded_down(limit, np.dtype(dtype))
     assert found.dtype == dtype
     assert np.array_equal(scores[:, None] <= found, scores[:, None] <= limit)
+
+
+@pytest.mark.parametrize("k", [1, 3, 40, 60])
+def test_the_first_k_are_those_of_sorted_rows_however_many_are_tied(k):
+    rng = np.random.default_rng(k)
+    distance, place = rng.integers(0, 4, 60) / 3, rng.permutation(60)
+    assert np.array_equal(first_k(distance, place, k), np.lexsort((place, distance))[:k])

@@ -274,3 +274,9 @@ def test_match_weights_are_those_of_a_naive_sum(among_people):
         found.weights[0] - ranked[:, 4:LAST].mean(axis=1)[:, None], found.weights[0] - others[own]
     )
     assert found.mutual[0] == pytest.approx(beside.max(axis=1), abs=2 * step)
+
+
+def test_cells_of_people_hold_no_cells_of_the_release():
+    rng = np.random.default_rng(0)
+    cells = CodedCells.of(PooledColumn("x", rng.random(10), rng.random(1000), numeric=True))
+    assert cells.people.base is None
