@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from synth_audit.build import build_version
 from synth_audit.errors import PlanError, Unavailable
-from synth_audit.execution.executor import WORTH_A_FILE
+from synth_audit.execution.executor import WORTH_A_FILE, SharedValue
 from synth_audit.files import temporary_folder
 
 Done = TypeVar("Done")
@@ -50,9 +50,9 @@ class DaskWorkers:
     Attributes:
         client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
             and is ours alone.
-        sent: by its identity, each table that the cluster has. It goes there once, however many calls take
-            it, and leaves when it is gone here. contents: by the hash of its rows, since equal tables, such
-            as those with planted leaks of several audits, go there once together.
+        sent: by its identity, each table and other shared value that the cluster has. It goes there once,
+            however many calls take it, and leaves when it is gone here. contents: by the hash of its bytes,
+            since equal tables, such as those with planted leaks of several audits, go there once together.
     """
 
     client: Any
@@ -79,14 +79,14 @@ class DaskWorkers:
         if self.client.status != "running":
             raise _scheduler_lost()
         try:
-            made: Future[Done] = self.calls.submit(_called, *self._without_tables(call))
+            made: Future[Done] = self.calls.submit(_called, *self._without_shared(call))
         except Exception as error:  # it cannot be pickled, for which libraries raise what they like
             made = Future()
             made.set_exception(error)
         return made
 
-    def _without_tables(self, call: Callable[[], Done]) -> tuple[bytes, dict[str, Any]]:
-        """The call in bytes, and the tables that it names there, which the cluster has."""
+    def _without_shared(self, call: Callable[[], Done]) -> tuple[bytes, dict[str, Any]]:
+        """The call in bytes, and the shared values that it names there, which the cluster has."""
         from cloudpickle import CloudPickler  # here: a code location must not load it
 
         taken: dict[str, Any] = {}
@@ -94,7 +94,8 @@ class DaskWorkers:
 
         class CallWriter(CloudPickler):  # type: ignore[misc]  # it has no types
             def persistent_id(self, thing: Any) -> str | None:
-                if not isinstance(thing, pa.Table) or thing.nbytes < WORTH_A_FILE:
+                table = isinstance(thing, pa.Table) and thing.nbytes >= WORTH_A_FILE
+                if not (table or isinstance(thing, SharedValue)):
                     return None
                 try:
                     there = send(thing)
@@ -107,16 +108,17 @@ class DaskWorkers:
         CallWriter(content, protocol=pickle.HIGHEST_PROTOCOL).dump(call)
         return content.getvalue(), taken
 
-    def _sent(self, table: pa.Table) -> Any:
-        """The table on the cluster; the scheduler keeps how it is had, for when a worker dies with it."""
-        if id(table) not in self.sent:
-            stream = _streamed(table)
+    def _sent(self, thing: pa.Table | SharedValue) -> Any:
+        """It on the cluster; the scheduler keeps how it is had, for when a worker dies with it."""
+        if id(thing) not in self.sent:
+            stream = _streamed(thing) if isinstance(thing, pa.Table) else pickle.dumps(thing)
             content = hashlib.sha256(stream).digest()
             if (there := self.contents.get(content)) is None:
-                there = self.contents[content] = self.client.submit(_read, stream, pure=False)
-            self.sent[id(table)] = there
-            weakref.finalize(table, self.sent.pop, id(table), None)
-        return self.sent[id(table)]
+                read = _read if isinstance(thing, pa.Table) else pickle.loads
+                there = self.contents[content] = self.client.submit(read, stream, pure=False)
+            self.sent[id(thing)] = there
+            weakref.finalize(thing, self.sent.pop, id(thing), None)
+        return self.sent[id(thing)]
 
     def stop(self, at_work: Collection[Future[Any]]) -> None:
         """Give up what is at work; in our own cluster its processes end, elsewhere they finish it first."""
@@ -151,17 +153,17 @@ def _read(stream: bytes) -> pa.Table:
 
 
 class _CallReader(pickle.Unpickler):
-    def __init__(self, content: bytes, tables: Mapping[str, pa.Table]) -> None:
+    def __init__(self, content: bytes, shared: Mapping[str, Any]) -> None:
         super().__init__(io.BytesIO(content))
-        self._tables = tables
+        self._shared = shared
 
-    def persistent_load(self, key: str) -> pa.Table:
-        return self._tables[key]
+    def persistent_load(self, key: str) -> Any:
+        return self._shared[key]
 
 
-def _called(content: bytes, tables: Mapping[str, pa.Table]) -> Any:
+def _called(content: bytes, shared: Mapping[str, Any]) -> Any:
     """Make a call; its bytes come from the process that started it, in which nobody else has a part."""
-    return cast("Callable[[], Any]", _CallReader(content, tables).load())()
+    return cast("Callable[[], Any]", _CallReader(content, shared).load())()
 
 
 @contextmanager

@@ -99,6 +99,10 @@ class Deadline:
 NEVER = Deadline()
 
 
+class SharedValue:
+    """What many pieces of work share and none changes: it goes to each worker of a cluster once."""
+
+
 @dataclass(frozen=True)
 class Packed(Generic[Done]):
     """A call without its tables; making it maps them."""

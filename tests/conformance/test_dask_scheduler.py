@@ -23,7 +23,7 @@ from synth_audit.errors import PlanError, Unavailable, may_pass
 from synth_audit.examination import audit_runner
 from synth_audit.execution import dask_cluster
 from synth_audit.execution.context import RunContext
-from synth_audit.execution.executor import opened
+from synth_audit.execution.executor import SharedValue, opened
 
 pytestmark = pytest.mark.xdist_group("dask")
 SEARCHES = ("closest_record", "coverage", "linkability", "inference")
@@ -109,15 +109,43 @@ def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_table_goes_to_the_cluster_once_and_outlives_the_worker_that_has_it(cluster, monkeypatch):
+@pytest.fixture
+def sizes(monkeypatch):
+    """How large each thing is that goes to a cluster, from the call on that is made with its client."""
+
+    def of(client):
+        found, submit = [], client.submit
+        monkeypatch.setattr(
+            client, "submit", lambda f, *a, **k: found.append(len(pickle.dumps(a[0]))) or submit(f, *a, **k)
+        )
+        return found
+
+    return of
+
+
+class Numbers(SharedValue):
+    def __init__(self, n):
+        self.numbers = list(range(n))
+
+
+def test_a_value_that_pieces_share_goes_to_the_cluster_once(cluster, sizes):
+    shared = Numbers(100_000)
+    whole = len(pickle.dumps(shared))
+    with opened("dask", scheduler=cluster[0]) as executor:
+        sent = sizes(executor.pool.client)
+        found = RunContext(executor=executor).map("piece", operator.attrgetter("numbers"), [shared] * 3)
+        assert found == [shared.numbers] * 3
+        assert sorted(sent)[-1] >= whole > 100 * sorted(sent)[-2]
+        del shared
+        assert not executor.pool.sent
+
+
+def test_a_table_goes_to_the_cluster_once_and_outlives_the_worker_that_has_it(cluster, sizes):
     address, _, (worker,), start = cluster
     table = pa.table({"x": np.arange(100_000)})
     with opened("dask", scheduler=address) as executor:
-        client, sizes = executor.pool.client, []
-        submit = client.submit
-        monkeypatch.setattr(
-            client, "submit", lambda f, *a, **k: sizes.append(len(pickle.dumps(a[0]))) or submit(f, *a, **k)
-        )
+        client = executor.pool.client
+        sent = sizes(client)
         context = RunContext(executor=executor)
         rows = operator.attrgetter("num_rows")
         equal = pa.table({"x": np.arange(100_000)})
@@ -127,7 +155,7 @@ def test_a_table_goes_to_the_cluster_once_and_outlives_the_worker_that_has_it(cl
         worker.kill()
         worker.wait()
         assert context.map("piece", rows, [table] * 3) == [table.num_rows] * 3
-        assert sorted(sizes)[-1] > table.nbytes > 100 * sorted(sizes)[-2]
+        assert sorted(sent)[-1] > table.nbytes > 100 * sorted(sent)[-2]
         del table, equal
         assert not executor.pool.sent
 

@@ -12,6 +12,7 @@ import numpy as np
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.encode.codes import cells_of
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.executor import SharedValue
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.kind import TIME, LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms
@@ -127,7 +128,7 @@ class ReleaseMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledPeople:
+class PooledPeople(SharedValue):
     """What every view is given.
 
     Attributes:
