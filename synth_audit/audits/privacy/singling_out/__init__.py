@@ -330,8 +330,10 @@ def exact_values(trial: PredicateTrial, level: float) -> tuple[list[measurement.
     ]
 
 
-def exposure_of(risk_id: measurement.MeasurementId, trial: PredicateTrial) -> measurement.Exposure:
-    """The records singled out, and the columns most used for it.
+def exposure_of(
+    risk_id: measurement.MeasurementId, trial: PredicateTrial, everybody: Positions
+) -> measurement.Exposure:
+    """The records singled out of all, and the columns most used for it.
 
     No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
     share of control than of as many strangers as train has rows.
@@ -339,7 +341,7 @@ def exposure_of(risk_id: measurement.MeasurementId, trial: PredicateTrial) -> me
     none = np.empty(0, dtype=np.intp)
     columns = tuple(trial.lexicon.names[j] for j in trial.most_used()[:_MOST_COLUMNS])
     hit = np.unique(trial.in_train.rows[trial.in_train.single])
-    return measurement.Exposure(risk_id, columns, np.arange(trial.sizes[0]), hit, none, none)
+    return measurement.Exposure(risk_id, columns, everybody, hit, none, none)
 
 
 def pictured(made: Mapping[str, PredicateTrial]) -> measurement.Series:
@@ -483,6 +485,7 @@ class SinglingOut:
                 "no predicate matches exactly one synthetic row, so there is nothing to guess"
             )
         level, notes = subject.level, list[str]()
+        everybody = np.arange(train.shape[1])  # one for all settings, as there may be millions
         measured = [m for setting, trial in tried.items() for m in self._measured(setting, trial, level)]
         if self.published:
             measured += [self._published(setting, trial, level) for setting, trial in made.items()]
@@ -503,7 +506,7 @@ class SinglingOut:
             (self._worst(made.values(), level), *measured),
             (pictured(made),),
             tuple(notes),
-            tuple(exposure_of(RISK.id(setting), trial) for setting, trial in made.items()),
+            tuple(exposure_of(RISK.id(setting), trial, everybody) for setting, trial in made.items()),
         )
 
     def _guessed(

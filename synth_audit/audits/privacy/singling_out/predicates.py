@@ -418,10 +418,10 @@ def _single_values(synthetic: CodedRows, j: int) -> Ranges:
     """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
     counts, last = synthetic.counts(j), synthetic.lexicon.lasts[j]
     single = np.flatnonzero(counts == 1).astype(np.int32)
-    present = np.flatnonzero(counts[1:]) + 1
-    if not synthetic.lexicon.numeric[j] or not len(present):
+    missing, n = int(counts[0]), len(synthetic)
+    if not synthetic.lexicon.numeric[j] or missing == n:
         return single, single
-    least, most = int(present[0]), int(present[-1])
+    least, most = synthetic.codes[j, synthetic.order[j, [missing, n - 1]]].tolist()
     ends = [(1, least)] * bool(counts[least] == 1) + [(most, last)] * bool(counts[most] == 1)
     low, high = (np.append(single, np.array([e[i] for e in ends], dtype=np.int32)) for i in (0, 1))
     return low, high
