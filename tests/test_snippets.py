@@ -151,7 +151,7 @@ def test_the_project_of_the_dagster_tutorial_loads(tmp_path):
 @pytest.mark.parametrize(
     ("page", "expected"),
     [
-        ("first-audit.md", ["exit code 1: refused", "of the rows are copies of training records"]),
+        ("first-audit.md", ["exit code 1: refused", "of the rows copy a training record"]),
         (
             "table-to-release.md",
             ["exit code 1: refused, as it should be", "100% of the copy are real patients"],

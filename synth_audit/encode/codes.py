@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -194,15 +194,19 @@ def numbered_values(tables: Sequence[Table], column: Column) -> tuple[npt.NDArra
         vocabulary = Vocabulary.of(column.name, *tables)
         places = np.concatenate([vocabulary.places(table) for table in tables])
         return vocabulary.array, (1 + places).astype(np.int32)
-    plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
-    place, distinct = factorize(plain, sort=True)
+    place, distinct = factorize(_plain(tables, column), sort=True)
     return distinct, (place + 1).astype(np.int32)
 
 
 def distinct_numbers(tables: Sequence[Table], column: Column) -> Floats:
     """The distinct numbers of a column over all tables, ascending, as :func:`numbered_values` has them."""
-    plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
+    plain = _plain(tables, column)
     return np.unique(plain[~np.isnan(plain)])
+
+
+def _plain(tables: Sequence[Table], column: Column) -> npt.NDArray[Any]:
+    """Plain values of a column, the tables one below the other."""
+    return np.concatenate([table.plain(column.name) for table in tables])
 
 
 def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:

@@ -519,8 +519,8 @@ class SinglingOut:
             width = int(np.median(found.widths)) if len(found) else 1
             guesses[setting] = found
             draws.append(predicates.NaiveDraws.of(len(lexicon), width, len(found), context.rng))
-        pairs = zip(guesses.values(), predicates.naive(lexicon, draws), strict=True)
-        return dict(zip(guesses, pairs, strict=True))
+        naive = predicates.naive(lexicon, draws)
+        return {setting: (found, naive[i]) for i, (setting, found) in enumerate(guesses.items())}
 
     def _guesses(
         self, subject: Subject, synthetic: CodedRows, context: RunContext

@@ -392,10 +392,10 @@ def naive(lexicon: ColumnCodebook, draws: Sequence[NaiveDraws]) -> list[Predicat
     made = [Predicates(d.columns, *np.zeros((2, *d.columns.shape), dtype=np.int32)) for d in draws]
     for j in range(len(lexicon)):
         values = lexicon.values(j)
-        for drawn_, found in zip(draws, made, strict=True):
-            here = drawn_.columns == j
-            ranges = _from_domain(lexicon, j, values, drawn_.uniform[here], drawn_.upwards[here])
-            found.low[here], found.high[here] = ranges
+        for draw, guess in zip(draws, made, strict=True):
+            here = draw.columns == j
+            ranges = _from_domain(lexicon, j, values, draw.uniform[here], draw.upwards[here])
+            guess.low[here], guess.high[here] = ranges
     return made
 
 
