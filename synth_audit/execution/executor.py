@@ -199,13 +199,25 @@ def _in_folder(folder: str, call: Callable[[], Done]) -> Piece[Done]:
         return Piece(Ending.FAILED)
     finally:
         tempfile.tempdir = before
-        # What the call has freed goes back to the system: else the next call, which frees other pieces, holds
-        # both. Arrow's pool knows how; of the C library's only glibc does, which is asked where it is in use.
-        if "pyarrow" in sys.modules:
-            sys.modules["pyarrow"].default_memory_pool().release_unused()
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-        if trim is not None:
-            trim(0)
+        _return_memory()
+
+
+def _return_memory() -> None:
+    """Give the system back what a call has freed; else the next call, which frees other pieces, holds both.
+
+    Arrow's pool knows how. Of the C libraries only glibc does, which is asked where it is in use.
+    """
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def _here(work: Callable[[Item], Done], item: Item) -> Piece[Done]:
+    try:
+        return Piece(Ending.DONE, work(item))
+    finally:
+        _return_memory()
 
 
 def end_with(parent: int) -> None:
@@ -270,7 +282,7 @@ class Executor:
         """
         if self.pool is None or (len(items) < 2 and deadline == NEVER):  # what may be stopped goes elsewhere
             yield (
-                (i, Piece(Ending.LATE) if deadline.passed else Piece(Ending.DONE, work(item)))
+                (i, Piece(Ending.LATE) if deadline.passed else _here(work, item))
                 for i, item in enumerate(items)
             )
             return
