@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.arrays import Floats, Positions
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.findings.measurement import Exposure, Interval, Measurement
 from synth_audit.findings.sensitivity import WORST_SUBGROUP, ExposedGroup, RecordView, Subgroup
+from synth_audit.neighbours.coordinates import smallest_type
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import corrected_level, risk
 from synth_audit.stats.proportions import Proportion
@@ -18,9 +21,6 @@ from synth_audit.table.schema import Column, nominal
 
 Exposures = Sequence[Exposure]
 """What the audits said of exposed records, stamped with their names."""
-
-_Cohort = tuple[str, Bools, Bools]
-"""A category, and masks over train and control that show its rows."""
 
 FEWEST_TRIED = 30
 """A category with fewer attacked rows on either side says nothing about its people."""
@@ -95,11 +95,11 @@ def exposed_records(exposures: Exposures, n_train: int, n_control: int) -> pa.Ta
     ``log_odds`` is the row's weight of evidence, see :func:`weights_of_evidence`.
     """
     weights, _ = weights_of_evidence(exposures, n_train, n_control)
-    attacks: list[list[str]] = [[] for _ in range(n_train)]
+    attacks: dict[int, list[str]] = {}
     for e in exposures:
-        for row in e.train_hit:
-            attacks[row].append(str(e.measurement))
-    rows = sorted((i for i in range(n_train) if attacks[i]), key=lambda i: (-weights[i], -len(attacks[i]), i))
+        for row in e.train_hit.tolist():
+            attacks.setdefault(row, []).append(str(e.measurement))
+    rows = sorted(attacks, key=lambda i: (-weights[i], -len(attacks[i]), i))
     return pa.table(
         {
             "row": pa.array(rows, pa.int64()),
@@ -112,11 +112,11 @@ def exposed_records(exposures: Exposures, n_train: int, n_control: int) -> pa.Ta
 
 def worst_subgroups(exposures: Exposures, subject: Subject) -> list[Subgroup]:
     """For each attack and each discrete column, its most exposed category above the suppression limit."""
-    cohorts = {c.name: _cohorts(c, subject) for c in nominal(subject.features)}
+    every = {c.name: _Categories.of(c, subject) for c in nominal(subject.features)}
     found = (
-        _worst(e, column, groups, subject)
+        _worst(e, column, categories, subject)
         for e in exposures
-        for column, groups in cohorts.items()
+        for column, categories in every.items()
         if len(e.control_tried) and e.columns != (column,)
     )
     return [s for s in found if s is not None]
@@ -131,19 +131,36 @@ def as_measurements(subgroups: Sequence[Subgroup]) -> dict[str, tuple[Measuremen
     return made
 
 
-def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
-    known = Vocabulary.of(column.name, subject.train, exact=True)
-    train = known.places(subject.train)
-    control = known.places(subject.control) if subject.control else np.empty(0, dtype=np.int64)
-    return [
-        (label, train == i, control == i)
-        for i, label in enumerate(known.labels)
-        if (train == i).sum() >= subject.suppression
-    ]
+@dataclass(frozen=True, eq=False)
+class _Categories:
+    """The categories of a column.
+
+    Attributes:
+        train, control: place of each row's category, as :meth:`.Vocabulary.places` gives it, in the smallest
+            type: there may be millions of rows.
+    """
+
+    labels: tuple[str, ...]
+    train: npt.NDArray[Any] = field(repr=False)
+    control: npt.NDArray[Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, column: Column, subject: Subject) -> Self:
+        known, none = Vocabulary.of(column.name, subject.train, exact=True), np.empty(0, dtype=np.int64)
+        places = known.places(subject.train), known.places(subject.control) if subject.control else none
+        return cls(known.labels, *(each.astype(smallest_type(each)) for each in places))
+
+    def tallies(self, places: npt.NDArray[Any], tried: Positions, hit: Positions) -> list[Proportion]:
+        """Hits among those tried of each category, given the places of all rows of a table."""
+        hits, tries = (
+            np.bincount(places[rows].astype(np.intp) + 1, minlength=len(self.labels) + 2)[1:-1].tolist()
+            for rows in (hit, tried)
+        )
+        return [Proportion(float(h), t) for h, t in zip(hits, tries, strict=True)]
 
 
-def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject: Subject) -> Subgroup | None:
-    tried = list(_tried(exposure, cohorts, subject.suppression))
+def _worst(exposure: Exposure, column: str, among: _Categories, subject: Subject) -> Subgroup | None:
+    tried = list(_tried(exposure, among, subject.suppression))
     if len(tried) < 2:
         return None
     corrected = corrected_level(subject.level, len(tried))
@@ -156,24 +173,18 @@ def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject:
     return Subgroup(found, category, n, worst.value, interval)
 
 
-def _tried(
-    e: Exposure, cohorts: Sequence[_Cohort], suppression: int
-) -> Iterator[tuple[str, Proportion, Proportion]]:
+def _tried(e: Exposure, among: _Categories, suppression: int) -> Iterator[tuple[str, Proportion, Proportion]]:
     """Categories attacked often enough, with their tallies of train and control.
 
     A risk times its number of rows is a count: hits and misses are held to the suppression limit too.
     """
     fewest = max(FEWEST_TRIED, suppression)
-    for category, in_train, in_control in cohorts:
-        train = _tally(e.train_tried, e.train_hit, in_train)
-        control = _tally(e.control_tried, e.control_hit, in_control)
+    every_train = among.tallies(among.train, e.train_tried, e.train_hit)
+    every_control = among.tallies(among.control, e.control_tried, e.control_hit)
+    for category, train, control in zip(among.labels, every_train, every_control, strict=True):
         shown = min(train.successes, train.trials - train.successes) >= suppression
         if shown and min(train.trials, control.trials) >= fewest:
             yield category, train, control
-
-
-def _tally(tried: Positions, hit: Positions, inside: Bools) -> Proportion:
-    return Proportion(float(inside[hit].sum()), int(inside[tried].sum()))
 
 
 def _at_least(count: int, limit: int) -> int | None:
