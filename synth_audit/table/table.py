@@ -18,7 +18,7 @@ from synth_audit.arrays import Bools, Floats, Labels, Positions
 from synth_audit.errors import DataError
 from synth_audit.table import arrow
 from synth_audit.table.arrow import Place, PlacedRows, SortedRuns
-from synth_audit.table.content_hash import DIGEST, content_hash, content_order, fingerprint, row_digests
+from synth_audit.table.content_hash import DIGEST, Bytes, content_hash, content_order, row_digests
 from synth_audit.table.schema import Column, Schema, nominal, quantitative, schema_from_plain, schema_to_plain
 from synth_audit.table.storage_types import plain, refuse_inexact, refuse_inexact_labels
 
@@ -78,13 +78,13 @@ class Table:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Content hash, the same for any row or column order; see :func:`fingerprint`."""
-        return fingerprint(self.data)
+        """Content hash, the same for any row or column order; see :func:`.content_hash.fingerprint`."""
+        return self._hashed_by(row_digests(self.data))[0]
 
     @cached_property
     def ordered_hash(self) -> str:
         """SHA-256 of the rows in their order, on which positions and some draws rest."""
-        return hashlib.sha256(row_digests(self.data).tobytes()).hexdigest()
+        return self._hashed_by(row_digests(self.data))[1]
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""
@@ -171,7 +171,7 @@ class Table:
         train, control = (Table(self.schema, data) for data in rows)
         digests, schema = np.empty((self.n_rows, DIGEST), np.uint8), self.data.schema
         for part, own in ((train, digests[: train.n_rows]), (control, digests[train.n_rows :])):
-            part._hashed(content_hash(schema, part.n_rows, row_digests(part.data, own)))
+            part._hashed_by(row_digests(part.data, own))
         self._hashed(content_hash(schema, self.n_rows, digests))
         return train, control
 
@@ -193,6 +193,12 @@ class Table:
     def known_fingerprint(self) -> str | None:
         """The fingerprint if it was taken; None if not."""
         return self.__dict__.get("fingerprint")
+
+    def _hashed_by(self, digests: Bytes) -> tuple[str, str]:
+        """Fingerprint and ordered hash, both kept, by the digests of the rows; these are sorted in place."""
+        ordered = self.__dict__["ordered_hash"] = hashlib.sha256(digests.data).hexdigest()
+        self._hashed(known := content_hash(self.data.schema, self.n_rows, digests))
+        return known, ordered
 
     def _hashed(self, known: str) -> None:
         self.__dict__["fingerprint"] = known
