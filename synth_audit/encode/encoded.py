@@ -18,7 +18,7 @@ from synth_audit.encode.scales import RobustScale
 from synth_audit.neighbours.coordinates import Coordinates, side_by_side, smallest_type
 from synth_audit.neighbours.gower import MISSING_NUMBER, NEAR, NOWHERE, OUTSIDE, Mixed
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
-from synth_audit.table.schema import Column
+from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table
 
 _LOOK = 1000
@@ -39,8 +39,8 @@ _WORTHWHILE = 0.75
 Wanted: TypeAlias = Sequence[Positions | None]
 """Positions of the rows of each table that are wanted; None for all of them."""
 
-Places: TypeAlias = tuple[int, Callable[[Table], Floats]]
-"""How many coordinates a column has, and those of the rows of a table, shape (n, so many)."""
+Places: TypeAlias = tuple[Column, int, Callable[[Table], Floats]]
+"""A column, how many coordinates it has, and those of the rows of a table, shape (n, so many)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +316,8 @@ class Encoded:
                 labels.append(column)
             else:
                 gaps = any(t.n_missing(column.name) for t in self.tables)
-                numbers.append((1 + gaps, _standardised(self.train, column, column.kind.part, gaps)))
+                places = _standardised(self.train, column, column.kind.part, gaps)
+                numbers.append((column, 1 + gaps, places))
         return [Coordinates.of(*placed) for placed in self._placed(rows, numbers, labels)]
 
     def mixed(self, rows: Wanted | None = None) -> list[Mixed]:
@@ -331,12 +332,14 @@ class Encoded:
         Args:
             rows: as of :meth:`coordinates`.
         """
-        return self._mixed(rows, self.parts, [part.part.weight for part in self.parts])
+        return [*self._mixed(rows, self.parts, [part.part.weight for part in self.parts])]
 
     def mixed_by_range(
         self, rows: Wanted | None = None, weights: Sequence[float] | None = None
-    ) -> list[Mixed]:
+    ) -> Iterator[Mixed]:
         """The same as published (Gower 1971): in units of the whole range of train, a part for each column.
+
+        The rows of a table are encoded when they are asked for, so that large tables need not all be held.
 
         Args:
             rows: as of :meth:`coordinates`.
@@ -357,7 +360,7 @@ class Encoded:
         """
         numbers = [p for p in self._ranged if isinstance(p, RangedNumbers) and np.isfinite(p.half)]
         labels = [p.column for p in self._ranged if isinstance(p, SharedLabels)]
-        placed = self._placed(rows, [(1, p.near) for p in numbers], labels)
+        placed = self._placed(rows, [(p.column, 1, p.near) for p in numbers], labels)
         return [Coordinates.of(*of_table) for of_table in placed]
 
     @property
@@ -376,13 +379,13 @@ class Encoded:
 
     def _mixed(
         self, rows: Wanted | None, parts: Sequence[AnchoredPart], weights: Sequence[float]
-    ) -> list[Mixed]:
+    ) -> Iterator[Mixed]:
         numbers = [p for p in parts if not isinstance(p, SharedLabels)]
         labels = [p.column for p in parts if isinstance(p, SharedLabels)]
         ordered = sorted(zip(parts, weights, strict=True), key=lambda weighed: _is_label(weighed[0]))
         each = np.array([weight / p.width for p, weight in ordered for _ in range(p.width)])
-        placed = self._placed(rows, [(p.width, p.places) for p in numbers], labels)
-        return [Mixed.of(*of_table, each) for of_table in placed]
+        placed = self._placed(rows, [(p.column, p.width, p.places) for p in numbers], labels)
+        return (Mixed.of(*of_table, each) for of_table in placed)
 
     def _placed(
         self, rows: Wanted | None, numbers: Sequence[Places], labels: Sequence[Column]
@@ -390,13 +393,14 @@ class Encoded:
         """Coordinates of the wanted rows of each table, and codes of their labels."""
         wanted, of_labels = rows or [None] * len(self.tables), [self.codes(c) for c in labels]
         for i, (table, some) in enumerate(zip(self.tables, wanted, strict=True)):
-            read = table if some is None else table.take(some)
-            dense, start = np.empty((read.n_rows, sum(width for width, _ in numbers))), 0
-            for width, places in numbers:  # each written where it stays: there may be millions
+            n = table.n_rows if some is None else len(some)
+            dense, start = np.empty((n, sum(width for _, width, _ in numbers))), 0
+            for column, width, places in numbers:  # one at a time, where it stays: there may be millions
+                read = table if some is None else table.under(Schema((column,))).take(some)
                 dense[:, start : start + width] = places(read)
                 start += width
             kept = [each[i] if some is None else each[i][some] for each in of_labels]
-            yield dense, side_by_side(kept, read.n_rows)
+            yield dense, side_by_side(kept, n)
 
 
 def _is_label(part: AnchoredPart) -> bool:

@@ -39,7 +39,7 @@ def records(table):
 def prepared(*tables, weights=None):
     schema = infer_schema(tables[0])
     read = [read_table(t, schema, where="table") for t in tables]
-    return Encoded(read, schema.columns).mixed_by_range(weights=weights)
+    return [*Encoded(read, schema.columns).mixed_by_range(weights=weights)]
 
 
 def mixed(numbers, labels=None, weights=None):

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.encode.codes import cells_of
@@ -48,6 +49,9 @@ LONGEST = 2000
 Side = Literal["people", "release"]
 SIDES: tuple[Side, Side] = ("people", "release")
 
+Values: TypeAlias = npt.NDArray[Any]
+"""Numbers as float64, or codes of labels as they come: those of a release are held all along."""
+
 _WORD = re.compile(r"\w+")
 
 
@@ -56,8 +60,8 @@ class PooledColumn:
     """One column of the people's records and of the release.
 
     Attributes:
-        people, release: numbers, NaN where missing; or codes of labels, below 0 where missing; as float64,
-            shape (records,) and (rows,).
+        people, release: numbers, NaN where missing; or codes of labels, below 0 where missing; shape
+            (records,) and (rows,).
         numeric: whether differences mean something.
         step: power of ten of which all numbers are multiples; 0 for labels.
         time: whether the numbers are microseconds since 1970.
@@ -65,14 +69,14 @@ class PooledColumn:
 
     name: str
     people: Floats = field(repr=False)
-    release: Floats = field(repr=False)
+    release: Values = field(repr=False)
     numeric: bool
     step: float = 0.0
     time: bool = False
 
     def cells(self, side: Side) -> Floats:
         """Numbers or codes of one side, NaN where missing."""
-        values: Floats = getattr(self, side)
+        values: Values = getattr(self, side)
         return values if self.numeric else np.where(values < 0, np.nan, values)
 
     @property
@@ -257,7 +261,7 @@ def _columns(
         *real_codes, made_codes = labels.read([*cells, cells_of(release, column)])
         codes = np.concatenate(real_codes)[places].astype(np.float64)
         if _varies(codes) and covered.sum() < MOSTLY * (codes >= 0).sum():
-            yield PooledColumn(column.name, codes, made_codes.astype(np.float64), False)
+            yield PooledColumn(column.name, codes, made_codes.astype(np.int32), False)
 
 
 def decimal_step(values: Floats) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.hashing import KeyedHash
+from synth_audit.neighbours.coordinates import smallest_type
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import Nearest, nearest, nearest_other, row_kinds
 from synth_audit.plugins.audit import Subject
@@ -195,13 +197,14 @@ def _subsets(names: list[str], wanted: int, rng: np.random.Generator) -> Iterato
     yield from map(list, dict.fromkeys(drawn))
 
 
-def _codes(real: Mixed, made: Mixed, part: int, cells: int | None) -> Codes:
+def _codes(real: Mixed, made: Mixed, part: int, cells: int | None) -> npt.NDArray[Any]:
     """One part of both tables as numbers that equal (or near) values share, real rows first."""
     p = real.numbers.shape[1]
     if part >= p:
         return np.concatenate([x.labels[:, part - p] for x in (real, made)])
     values = np.concatenate([x.numbers[:, part] for x in (real, made)])
-    return np.unique(values if cells is None else np.floor(values * cells), return_inverse=True)[1]
+    codes = np.unique(values if cells is None else np.floor(values * cells), return_inverse=True)[1]
+    return codes.astype(smallest_type(codes))  # those of all columns are held at once
 
 
 def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: int) -> Floats:

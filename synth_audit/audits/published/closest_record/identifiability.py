@@ -151,17 +151,18 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     encoded = Encoded(tables, subject.features)
     told = [column_entropy(subject.train, column) for column in subject.features]
     rows, strangers = (drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2])
-    train, queries, synthetic = encoded.mixed_by_range(
-        [None, strangers, None], [1 / h if h else 0.0 for h in told]
-    )
+    each = encoded.mixed_by_range([None, strangers, None], [1 / h if h else 0.0 for h in told])
+    train, queries, n_train = next(each), next(each), subject.train.n_rows
     whose = persons_of(subject.train)
-    among, to_release = nearest_other(train, rows, whose), nearest(train.take(rows), synthetic)
+    among, asked = nearest_other(train, rows, whose), train.take(rows)
+    known_found = _of_strangers(queries, train, whose, _one(n_train, rng), rng)
+    del train  # two tables need not be held
+    synthetic = next(each)
+    to_release, found = nearest(asked, synthetic), nearest(queries, synthetic)
     exposed = to_release.first < among.first
-    n = independent_number(_nearest_row(among, to_release, len(train)), rows)
+    n = independent_number(_nearest_row(among, to_release, n_train), rows)
     known = worth(exposed, min(n, most_independent(subject.train, rows)))
-    found = nearest(queries, synthetic)
-    known_found = _of_strangers(queries, train, whose, _one(len(train), rng), rng)
-    n = independent_number(_nearest_row(known_found, found, len(train)))
+    n = independent_number(_nearest_row(known_found, found, n_train))
     base = worth(found.first < known_found.first, min(n, most_independent(tables[1], strangers)))
     sizes = len(rows), len(strangers)
     return _beside_control((EPSILON, EPSILON_LOSS), known, base, sizes, subject.level)
@@ -238,18 +239,27 @@ def _accuracy(
     rows = drawn(np.arange(m), max_rows, rng)
     one_of_train, one_of_release = _one(m, rng), _one(m, rng)
     strangers = drawn(np.arange(n_control), max_rows, rng)
-    t, queries, s = encoded.mixed_by_range(
-        [_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)]
-    )
+    nobody = np.empty(0, dtype=np.intp)
+    *_, of_release = encoded.mixed_by_range([nobody, nobody, cut[1][rows]])
+    each = encoded.mixed_by_range([_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)])
     whose = persons_of(encoded.train)
     whose = None if whose is None else whose[cut[0]]
-    shares = []
-    for own, other, of_own, one in ((t, s, whose, one_of_release), (s, t, None, one_of_train)):
-        among, across = nearest_other(own, rows, of_own), nearest(own.take(rows), other, but=one)
-        shares.append(_nearer(among, across, m, rows))
-    to_release = nearest(queries, s, but=one_of_release)
-    to_train = _of_strangers(queries, t, whose, one_of_train, rng)
-    return (shares[0], shares[1], _nearer(to_train, to_release, m)), len(rows)
+    train, queries = next(each), next(each)
+    of_train = train.take(rows)
+    among_train = nearest_other(train, rows, whose)
+    release_to_train = nearest(of_release, train, but=one_of_train)
+    to_train = _of_strangers(queries, train, whose, one_of_train, rng)
+    del train  # two tables need not be held
+    release = next(each)
+    among_release = nearest_other(release, rows)
+    train_to_release = nearest(of_train, release, but=one_of_release)
+    to_release = nearest(queries, release, but=one_of_release)
+    shares = (
+        _nearer(among_train, train_to_release, m, rows),
+        _nearer(among_release, release_to_train, m, rows),
+        _nearer(to_train, to_release, m),
+    )
+    return shares, len(rows)
 
 
 def _release_side(encoded: Encoded, max_rows: int, rng: np.random.Generator) -> tuple[list[Proportion], int]:

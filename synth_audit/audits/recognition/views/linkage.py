@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Floats, Floats32, Positions
+from synth_audit.audits._shared import random_places
 from synth_audit.audits.recognition.coded_cells import MOST_BITS, Cells, CodedCells
 from synth_audit.audits.recognition.matching import FIRST, LAST, matched, named_once, with_replaced
 from synth_audit.audits.recognition.pair_weights import weighed
@@ -60,15 +61,14 @@ class Linkage:
         if len(columns) < 2:
             return
         teachers = np.arange(min(SAMPLE, pool.records))  # records stand in random order
-        order = rng.permutation(pool.rows)  # of equal rows those teach that come first
-        shuffled = [replace(c, release=c.release[order]) for c in columns]
+        place = random_places(pool.rows, rng)  # of equal rows those teach that come first
         bits = [c.agreement() for c in columns]
 
         def learned(tables: Sequence[Floats], name: str) -> list[Floats]:
             memory, name, among = pool.memory, f"linkage, {name}", None
             if memory and (known := memory.known(name)) is not None:
-                among = with_replaced(known, np.argsort(order)[memory.replaced], pool.rows)
-            weights, rows = _learned(shuffled, bits, tables, teachers, among)
+                among = with_replaced(known, memory.replaced, pool.rows)
+            weights, rows = _learned(columns, bits, tables, teachers, place, among)
             if memory and memory.keeps:
                 memory.found[name] = named_once(rows)
             return weights
@@ -119,11 +119,13 @@ def _learned(
     bits: Sequence[Floats32],
     tables: Sequence[Floats],
     teachers: Positions,
+    place: Positions,
     among: Positions | None,
 ) -> tuple[list[Floats], Positions]:
     """Weights from pairs that all other columns make clear, and the rows of these pairs.
 
     Args:
+        place: of each row in the order in which equal ones are chosen, shape (rows,).
         among: rows that are compared with each teacher, -1 for none, shape (teachers, some); None for all.
 
     Returns:
@@ -137,6 +139,8 @@ def _learned(
     mine = [replace(column, people=column.people[teachers]) for column in columns]
     pairs = _best_pairs(mine, units, kept) if among is None else _named_pairs(mine, units, among)
     for i, (rows, total) in enumerate(pairs):
+        order = np.argsort(place[rows])
+        rows, total = rows[order], total[order]
         first = np.argpartition(total, -kept)[-kept:] if among is None else None
         for c, (column, table) in enumerate(zip(mine, units, strict=True)):
             own, left, weights = table[column.people[i]], rows, total
@@ -160,7 +164,7 @@ def _learned(
 def _best_pairs(
     columns: Sequence[CodedCells], tables: Sequence[Units], kept: int
 ) -> Iterator[tuple[Positions, Units]]:
-    """Rows that may be among the best so many once any column is left out, ascending, and their weights."""
+    """Rows that may be among the best so many once any column is left out, and their weights."""
     spread = np.max([np.ptp(t, axis=1)[c.people] for c, t in zip(columns, tables, strict=True)], axis=0)
     for records, blocks in weighed(columns, tables):
         best = np.full((kept, len(spread[records])), _NEVER, np.int32)
@@ -176,8 +180,7 @@ def _best_pairs(
             able.append((record, row + rows.start, total.ravel()[near]))
         record, row, weight = map(np.concatenate, zip(*able, strict=True))
         for i, of_record in enumerate(least):
-            some = np.flatnonzero((record == i) & (weight >= of_record))
-            some = some[np.argsort(row[some])]
+            some = (record == i) & (weight >= of_record)
             yield row[some], weight[some]
 
 

@@ -66,19 +66,25 @@ class Shifts:
         ranked = sorted((c for c in pool.columns if c.numeric), key=lambda c: -len(np.unique(c.people)))
         labels = [CodedCells.of(c) for c in pool.columns if not c.numeric]
         for reach in (0, 1):
-            grids = [_BinnedNumbers.of(c, reach) for c in ranked[:_NUMBERS]]
-            spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
-            surest = sorted((s for s in spikes if s.strength > _CLEAR), key=lambda s: -s.strength)
-            found: dict[_Shift, list[_SpikePairs]] = {}
-            for spike in surest[: 4 * _SPIKES]:
-                pairs = _SpikePairs.of(grids, spike.lags, reach)
-                found.setdefault(_joined(grids, spike.lags, pairs), []).append(pairs)
-            for k, shift in enumerate(sorted(found, key=len, reverse=True)[:_SPIKES]):
-                alone, beside = _told(grids, shift, found[shift], reach, labels)
-                names = tuple(grids[i].name for i, _ in shift)
-                what = f"shift {k + 1}, {'coarse' if reach else 'exact'}"
-                yield Score(what, alone, names)
-                yield Score(f"{what}, and labels", beside, names)
+            yield from _scores(ranked[:_NUMBERS], labels, reach)
+
+
+def _scores(numbers: Sequence[PooledColumn], labels: Sequence[CodedCells], reach: int) -> Iterator[Score]:
+    """Score the surest shifts in one resolution."""
+    grids = [_BinnedNumbers.of(c, reach) for c in numbers]
+    spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
+    surest = sorted((s for s in spikes if s.strength > _CLEAR), key=lambda s: -s.strength)
+    found: dict[_Shift, list[_Spike]] = {}
+    for spike in surest[: 4 * _SPIKES]:
+        pairs = _SpikePairs.of(grids, spike.lags, reach)
+        found.setdefault(_joined(grids, spike.lags, pairs), []).append(spike)
+    for k, shift in enumerate(sorted(found, key=len, reverse=True)[:_SPIKES]):
+        pairs_of_all = [_SpikePairs.of(grids, spike.lags, reach) for spike in found[shift]]
+        alone, beside = _told(grids, shift, pairs_of_all, reach, labels)
+        names = tuple(grids[i].name for i, _ in shift)
+        what = f"shift {k + 1}, {'coarse' if reach else 'exact'}"
+        yield Score(what, alone, names)
+        yield Score(f"{what}, and labels", beside, names)
 
 
 @dataclass(frozen=True, eq=False)
