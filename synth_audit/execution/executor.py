@@ -203,7 +203,7 @@ def _in_folder(folder: str, call: Callable[[], Done]) -> Piece[Done]:
 
 
 def _return_memory() -> None:
-    """Give the system back what a call has freed; else the next call, which frees other pieces, holds both.
+    """Give the system back what was freed; else the next call, which frees other pieces, holds both.
 
     Arrow's pool knows how. Of the C libraries only glibc does, which is asked where it is in use.
     """
@@ -281,6 +281,7 @@ class Executor:
             deadline: pieces that are not done by then are late; processes at work on them are killed.
         """
         if self.pool is None or (len(items) < 2 and deadline == NEVER):  # what may be stopped goes elsewhere
+            _return_memory()
             yield (
                 (i, Piece(Ending.LATE) if deadline.passed else _here(work, item))
                 for i, item in enumerate(items)

@@ -241,7 +241,7 @@ def test_what_a_call_freed_goes_back_to_the_system(monkeypatch: pytest.MonkeyPat
     assert attempt(None, partial(refused, 2)).ending is Ending.FAILED
     assert asked == [0, 0]
     assert running(1).map("piece", squared, [2]) == [4], "and of what is done in this process"
-    assert asked == [0, 0, 0]
+    assert asked == [0, 0, 0, 0], "before and after"
 
 
 def test_a_call_beside_the_pool_is_made_while_the_pool_works() -> None:
