@@ -27,7 +27,7 @@ import tables
 from _releases_to_judge import Case
 
 from synth_audit.arrays import Bools
-from synth_audit.audits.recognition.detection_limit import detection_limits, view_rng
+from synth_audit.audits.recognition.detection_limit import detection_limits
 from synth_audit.audits.recognition.engine import FAMILY, p_value
 from synth_audit.audits.recognition.leak_classes import LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople, pooled
@@ -57,7 +57,7 @@ def asked(table: str, seed: int, folder: Path, plantings: int, nulls: int) -> It
         yield {"table": table, "seed": seed, "leak": "none", "limit": None, "found": found, "planted": times}
     if nulls and not plantings:
         return
-    [clean] = scored(pool, 1, lambda name, draw: view_rng(seed, name, draw))
+    [clean] = scored(pool, 1, seed)
     start = time.process_time()
     limits = detection_limits(pool, sides.member, clean.views, DRAWS, seed, RunContext())
     spent = time.process_time() - start
@@ -76,7 +76,7 @@ def false_findings(
 ) -> tuple[int, int]:
     """Leaks found where there is none, and tests: the release is of others, and sides are dealt anew."""
     seed = int(rng.integers(2**63))
-    draws = [s.views for s in scored(pool, DRAWS, lambda name, draw: view_rng(seed, name, draw))]
+    draws = [s.views for s in scored(pool, DRAWS, seed)]
     return sum(p_value(draws, rng.permutation(member), rng) <= FAMILY for _ in range(times)), times
 
 
@@ -87,7 +87,7 @@ def planting_found(
     member = rng.permutation(member)
     made, *_ = planted(pool, member, leak, share, rng)
     seed = int(rng.integers(2**63))
-    draws = [s.views for s in scored(made, DRAWS, lambda name, draw: view_rng(seed, name, draw))]
+    draws = [s.views for s in scored(made, DRAWS, seed)]
     return p_value(draws, member, rng) <= FAMILY
 
 

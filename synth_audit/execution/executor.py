@@ -100,12 +100,12 @@ NEVER = Deadline()
 
 
 class SharedValue:
-    """What many pieces of work share and none changes: it goes to each worker of a cluster once."""
+    """What many pieces of work share and none changes: it goes to a cluster, or into a file, once."""
 
 
 @dataclass(frozen=True)
 class Packed(Generic[Done]):
-    """A call without its tables; making it maps them."""
+    """A call without its tables and shared values; making it maps tables, and reads the others."""
 
     content: bytes
 
@@ -126,7 +126,7 @@ def packed(call: Callable[[], Done], shelf: Shelf) -> Packed[Done]:
     Tables that lie in a mapped file stay where they are.
 
     Args:
-        shelf: where other tables are put; its folder must last until the call was made.
+        shelf: where other tables and shared values are put; its folder must last until the call was made.
 
     Raises:
         Exception: the call cannot be pickled.
@@ -134,7 +134,9 @@ def packed(call: Callable[[], Done], shelf: Shelf) -> Packed[Done]:
     from cloudpickle import CloudPickler  # here: a code location must not load it
 
     class Pickler(CloudPickler):  # type: ignore[misc]  # it has no types
-        def persistent_id(self, thing: Any) -> Place | None:
+        def persistent_id(self, thing: Any) -> Place | Path | None:
+            if isinstance(thing, SharedValue):
+                return shelf.pickled(thing)
             if not isinstance(thing, pa.Table) or thing.nbytes < WORTH_A_FILE:
                 return None
             try:
@@ -153,8 +155,11 @@ def packed(call: Callable[[], Done], shelf: Shelf) -> Packed[Done]:
 
 
 class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, place: Place) -> pa.Table:
-        return place.mapped()
+    def persistent_load(self, place: Place | Path) -> Any:
+        if isinstance(place, Place):
+            return place.mapped()
+        with place.open("rb") as file:
+            return _Unpickler(file).load()
 
 
 class Ending(Enum):

@@ -1,6 +1,7 @@
 """Arrow values as numbers and labels, Arrow files mapped into memory, and families of Arrow types."""
 
 import os
+import pickle
 import re
 import secrets
 from collections import deque
@@ -399,7 +400,7 @@ def _chunk_key(chunk: pa.Array) -> Key:
 
 
 class Shelf:
-    """Puts Arrow data into files of one folder, each column once.
+    """Puts Arrow data into files of one folder, each column once, and other values, each once.
 
     It holds what it has put there, so that nothing else comes to lie where their values are in memory.
 
@@ -410,6 +411,7 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: dict[Key, tuple[Path, int, pa.Table]] = {}
+        self._pickled: dict[int, tuple[Path, object]] = {}
 
     def place(self, table: pa.Table) -> Place:
         """Where the table is, after writing it if it is nowhere.
@@ -419,6 +421,19 @@ class Shelf:
         """
         keys = [(str(column.type), *map(_chunk_key, column.chunks)) for column in table.columns]
         return self._found(table, keys) or self._written(table, keys)
+
+    def pickled(self, value: object) -> Path:
+        """Where a value is, after writing it if it is nowhere.
+
+        Raises:
+            OSError: it could not be written. Exception: it cannot be pickled.
+        """
+        if id(value) not in self._pickled:
+            path = self._folder / f"{secrets.token_hex(8)}.pickle"
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                pickle.dump(value, file, pickle.HIGHEST_PROTOCOL)
+            self._pickled[id(value)] = path, value
+        return self._pickled[id(value)][0]
 
     def _found(self, table: pa.Table, keys: list[Key]) -> Place | None:
         found = [self._known.get(key) for key in keys]

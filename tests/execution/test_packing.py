@@ -57,6 +57,26 @@ def test_a_task_weighs_little_and_each_table_is_written_once(tmp_path: Path) -> 
     assert [call() for call in calls] == [told(whole, i) for i in range(3)]
 
 
+class Vast(executor.SharedValue):
+    def __init__(self) -> None:
+        self.values = np.arange(N)
+
+
+def total(vast: Vast, extra: int) -> int:
+    return int(vast.values.sum()) + extra
+
+
+def test_what_pieces_share_is_written_once(tmp_path: Path) -> None:
+    shelf, vast = Shelf(tmp_path), Vast()
+    calls: list[executor.Packed[Any]] = [executor.packed(partial(total, vast, i), shelf) for i in range(3)]
+    assert all(len(call.content) < N for call in calls)
+    [path] = tmp_path.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [call() for call in calls] == [total(vast, i) for i in range(3)]
+    vast.values[0] = 7
+    assert executor.packed(partial(total, vast, 0), shelf)() == total(Vast(), 0), "and not changed"
+
+
 def test_some_columns_of_a_written_table_are_not_written_again(tmp_path: Path) -> None:
     shelf, whole = Shelf(tmp_path), table()
     shelf.place(whole.data)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,6 @@ from synth_audit.audits.recognition.detection_limit import (
     DetectionLimit,
     classes_of,
     detection_limits,
-    view_rng,
 )
 from synth_audit.audits.recognition.engine import FAMILY, Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import ReleaseMemory, Sides, pooled
@@ -175,7 +175,9 @@ class Recognition:
         seed = int(context.rng.integers(2**63))
         if self.detection:
             pool = replace(pool, memory=ReleaseMemory())
-        draws = list(scored(pool, self.draws, lambda name, draw: view_rng(seed, name, draw)))
+        draws = scored(pool, self.draws, seed, partial(context.map, "view"))
+        if self.detection:
+            pool = replace(pool, memory=ReleaseMemory(draws[0].found))
         if not draws[0].scores:
             raise NotApplicable("no view has anything to compare")
         views = [d.views for d in draws]

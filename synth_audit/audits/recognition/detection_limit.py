@@ -110,11 +110,6 @@ class Planting:
     deviations: float
 
 
-def view_rng(seed: int, name: str, draw: int) -> np.random.Generator:
-    """Randomness of a view in a draw: the same for the release and for every planting."""
-    return child_rng(seed, "view", name, str(draw))
-
-
 def detection_limits(
     pool: PooledPeople, member: Bools, views: ViewScores, draws: int, seed: int, context: RunContext
 ) -> list[DetectionLimit]:
@@ -160,7 +155,7 @@ def planted_strength(planting: Planting) -> tuple[float, float]:
     p = planting
     rng = child_rng(p.seed, "plant", p.leak.name, str(p.draw))
     pool, _, settled = planted(p.pool, p.member, p.leak, p.share, rng)
-    [scores] = scored(pool, 1, lambda name, draw: view_rng(p.seed, name, draw))
+    [scores] = scored(pool, 1, p.seed)
     others = ~settled
     strengths = np.empty(SIDES)
     for k in range(SIDES):

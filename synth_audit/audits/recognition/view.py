@@ -1,15 +1,16 @@
 """The contract of a view, and every view's scores of the people."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
 from synth_audit import registry
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.audits.recognition.engine import ViewScores, information
-from synth_audit.audits.recognition.people import PooledPeople
+from synth_audit.audits.recognition.people import PooledPeople, ReleaseMemory
+from synth_audit.execution.seeds import child_rng
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,32 +66,83 @@ class ScoreInfo:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPeople:
-    """The views in one draw, with what each score is."""
+    """The views in one draw, with what each score is.
+
+    Attributes:
+        found: by comparisons with the release, for its memory; nothing where the pool has none.
+    """
 
     views: ViewScores
     scores: tuple[ScoreInfo, ...]
+    found: dict[str, Any] = field(repr=False)
 
 
-def scored(
-    pool: PooledPeople, draws: int, rng: Callable[[str, int], np.random.Generator]
-) -> Iterator[ScoredPeople]:
+@dataclass(frozen=True, eq=False)
+class ViewDraw:
+    """One view in one draw of its own randomness, in a form that another process can score.
+
+    Attributes:
+        seed: of the randomness of all views and draws.
+    """
+
+    pool: PooledPeople = field(repr=False)
+    name: str
+    draw: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnScores:
+    """What a view says of each person in one draw.
+
+    Attributes:
+        bits: information of each score, shape (people,) each.
+        found: by its comparisons with the release, for the memory.
+    """
+
+    scores: tuple[ScoreInfo, ...]
+    bits: tuple[Floats32, ...] = field(repr=False)
+    found: dict[str, Any] = field(repr=False)
+
+
+Spread: TypeAlias = Callable[[Callable[[ViewDraw], DrawnScores], Sequence[ViewDraw]], Iterable[DrawnScores]]
+"""Does equal pieces of work, here or elsewhere, with results in order."""
+
+
+def scored(pool: PooledPeople, draws: int, seed: int, spread: Spread = map) -> list[ScoredPeople]:
     """Score people by all views; views without randomness are computed once.
 
-    Plantings are scored in the first draw, so only that one is kept in the pool's memory.
+    A view draws alike for the release and for every planted leak. These are scored in the first draw, so only
+    that one is remembered.
 
     Args:
-        rng: randomness of a view in a draw.
+        seed: of all draws. spread: who scores.
     """
-    kept: dict[str, list[tuple[ScoreInfo, Floats32]]] = {}
+    bare = pool if pool.memory is None else replace(pool, memory=None)
+    names = [*registry.catalogue("view")]
+    again = [name for name in names if registry.build("view", name, {}).info.random]
+    asked = [ViewDraw(pool, name, 0, seed) for name in names]
+    asked += [ViewDraw(bare, name, draw, seed) for draw in range(1, draws) for name in again]
+    of_each = {(x.name, x.draw): made for x, made in zip(asked, spread(view_scores, asked), strict=True)}
+    drawn = []
     for draw in range(draws):
-        pool = pool if draw == 0 else replace(pool, memory=None)
-        for name in registry.catalogue("view"):
-            view: View = registry.build("view", name, {})
-            if view.info.random or name not in kept:
-                kept[name] = [
-                    (ScoreInfo(view.info, s.columns), information(pool.of_people(s.values)[None])[0])
-                    for s in view.scores(pool, rng(name, draw))
-                ]
-        every = [pair for of_view in kept.values() for pair in of_view]
-        bits = np.array([bits for _, bits in every], np.float32).reshape(len(every), pool.people)
-        yield ScoredPeople(ViewScores(bits), tuple(info for info, _ in every))
+        of_views = [of_each.get((name, draw)) or of_each[name, 0] for name in names]
+        bits = [row for made in of_views for row in made.bits]
+        views = ViewScores(np.array(bits, np.float32).reshape(len(bits), pool.people))
+        found = {name: pairs for made in of_views for name, pairs in made.found.items()}
+        drawn.append(ScoredPeople(views, tuple(info for made in of_views for info in made.scores), found))
+    return drawn
+
+
+def view_scores(asked: ViewDraw) -> DrawnScores:
+    """Score people by one view in one draw."""
+    view: View = registry.build("view", asked.name, {})
+    pool, found = asked.pool, dict[str, Any]()
+    if pool.memory is not None and pool.memory.keeps:
+        pool = replace(pool, memory=ReleaseMemory(found))  # what is shared is not changed
+    made = [
+        (ScoreInfo(view.info, s.columns), information(pool.of_people(s.values)[None])[0])
+        for s in view.scores(pool, child_rng(asked.seed, "view", asked.name, str(asked.draw)))
+    ]
+    scores, bits = zip(*made, strict=True) if made else ((), ())
+    return DrawnScores(scores, bits, found)

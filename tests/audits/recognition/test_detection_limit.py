@@ -2,6 +2,7 @@
 
 import doctest
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from synth_audit.audits.recognition.detection_limit import (
     TOGETHER,
     WANTED,
     Search,
-    view_rng,
 )
 from synth_audit.audits.recognition.leak_classes import CLASSES, planted
 from synth_audit.audits.recognition.matching import matched
@@ -29,6 +29,7 @@ from synth_audit.audits.recognition.side_test import side_test
 from synth_audit.audits.recognition.view import scored
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import in_processes
 from synth_audit.plugins.audit import RandomSplit
 
 N, ROWS = 400, 300
@@ -82,19 +83,31 @@ def test_as_many_rows_change_as_people_leave_one(pool, leak):
 def test_with_a_memory_of_the_release_a_planting_is_scored_alike(pool, leak):
     """All but a few scores of the few people who had a best row that would not have stood out before."""
     remembering = replace(pool, memory=ReleaseMemory())
-    [before] = scored(pool, 1, lambda name, draw: view_rng(3, name, draw))
-    [kept] = scored(remembering, 1, lambda name, draw: view_rng(3, name, draw))
+    [before] = scored(pool, 1, 3)
+    [kept] = scored(remembering, 1, 3)
     assert np.array_equal(before.views.bits, kept.views.bits)
+    remembering = replace(pool, memory=ReleaseMemory(kept.found))
     (made, people, _), (spared, *_) = (
         planted(p, MEMBER, leak, 0.05, np.random.default_rng(4)) for p in (pool, remembering)
     )
     assert len(spared.memory.replaced) == len(people)
-    [whole] = scored(made, 1, lambda name, draw: view_rng(3, name, draw))
-    [part] = scored(spared, 1, lambda name, draw: view_rng(3, name, draw))
+    [whole] = scored(made, 1, 3)
+    [part] = scored(spared, 1, 3)
     assert [s.view.title for s in whole.scores] == [s.view.title for s in part.scores]
     away = np.abs(whole.views.bits - part.views.bits)
     assert away.mean() < 0.1
     assert away[:, people].mean() < 0.2
+
+
+def test_other_processes_score_and_remember_the_same(pool):
+    remembering = replace(pool, memory=ReleaseMemory())
+    elsewhere = partial(RunContext(executor=in_processes(2)).map, "view")
+    for one, other in zip(scored(remembering, 2, 3), scored(remembering, 2, 3, elsewhere), strict=True):
+        assert np.array_equal(one.views.bits, other.views.bits)
+        assert [x.columns for x in one.scores] == [x.columns for x in other.scores]
+        assert sorted(one.found) == sorted(other.found)
+    assert one.found
+    assert not remembering.memory.found, "what is shared was changed"
 
 
 def test_rows_that_stood_out_and_new_rows_are_enough_to_match():
