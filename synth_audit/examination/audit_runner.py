@@ -141,13 +141,29 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
 
 @cache
 def _form() -> TypeAdapter[TaskResult]:
-    """Reads and writes a result as the journal keeps it: outcomes as in evidence, positions as lists."""
-    rows = Annotated[
-        Any,
-        BeforeValidator(partial(np.asarray, dtype=np.intp)),
-        PlainSerializer(np.ndarray.tolist, return_type=list[int]),
-    ]
+    """Reads and writes a result as the journal keeps it: outcomes as in evidence, positions as runs."""
+    rows = Annotated[Any, BeforeValidator(of_runs), PlainSerializer(runs_of, return_type=list[int])]
     return replace(FORM, spelt={**FORM.spelt, Positions: rows}).adapter(TaskResult)
+
+
+def runs_of(rows: Positions) -> list[int]:
+    """First position and length of each run of neighbours: there may be millions, and mostly all.
+
+    >>> runs_of(np.array([0, 1, 2, 7]))
+    [0, 3, 7, 1]
+    """
+    first = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+    lengths = np.diff(np.append(first, len(rows)))
+    runs: list[int] = np.column_stack([rows[first], lengths]).ravel().tolist()
+    return runs
+
+
+def of_runs(runs: Sequence[int]) -> Positions:
+    """The positions of :func:`runs_of`."""
+    first, lengths = np.array(runs, np.intp).reshape(-1, 2).T
+    before = np.cumsum(lengths) - lengths
+    rows: Positions = np.repeat(first - before, lengths) + np.arange(lengths.sum())
+    return rows
 
 
 def _journaled(task: AuditTask, context: RunContext) -> TaskResult | None:

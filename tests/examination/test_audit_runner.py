@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from synth_audit import registry
 from synth_audit.errors import DataError, NotApplicable, PluginError, ProcessLost
-from synth_audit.examination.audit_runner import AuditTask, run_audits, run_tasks
+from synth_audit.examination.audit_runner import AuditTask, of_runs, run_audits, run_tasks, runs_of
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import Deadline, Executor
 from synth_audit.findings.measurement import Exposure, Findings, Quantity
@@ -294,3 +294,10 @@ def test_a_lost_piece_of_an_audit_that_spreads_is_told_of_in_words(monkeypatch):
     monkeypatch.setitem(ACTS, "measure", lose)
     (outcome,), _ = run_audits({"one": Probe()}, subject(), RunContext())
     assert (outcome.status, outcome.cut_short) == (Status.ERROR, True)
+
+
+@pytest.mark.parametrize("rows", [[], [0], [5], [0, 1, 2, 7], range(50), range(1, 90, 2), [3, 2, 1, 2]])
+def test_positions_are_journaled_as_runs(rows):
+    rows = np.array(rows, np.intp)
+    assert np.array_equal(of_runs(runs_of(rows)), rows)
+    assert len(runs_of(np.arange(10**5))) == 2
