@@ -100,7 +100,10 @@ NEVER = Deadline()
 
 
 class SharedValue:
-    """What many pieces of work share and none changes: it goes to a cluster, or into a file, once."""
+    """What many pieces of work share and none changes: it goes to a cluster, or into a file, once for all.
+
+    Its class must be importable by name, and it holds no tables.
+    """
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,7 @@ def _in_folder(folder: str, call: Callable[[], Done]) -> Piece[Done]:
 
 
 def _return_memory() -> None:
-    """Give the system back what was freed; else the next call, which frees other pieces, holds both.
+    """Give the system back what was freed, which would else add up from call to call.
 
     Arrow's pool knows how. Of the C libraries only glibc does, which is asked where it is in use.
     """

@@ -50,7 +50,7 @@ Side = Literal["people", "release"]
 SIDES: tuple[Side, Side] = ("people", "release")
 
 Values: TypeAlias = npt.NDArray[Any]
-"""Numbers as float64, or codes of labels as they come: those of a release are held all along."""
+"""Numbers as float64, or codes of labels; as int32 those of a release, which has many rows."""
 
 _WORD = re.compile(r"\w+")
 

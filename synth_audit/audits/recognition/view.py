@@ -69,7 +69,8 @@ class ScoredPeople:
     """The views in one draw, with what each score is.
 
     Attributes:
-        found: by comparisons with the release, for its memory; nothing where the pool has none.
+        found: by comparisons with the release, for its memory: all of them in the first draw, none where the
+            pool has no memory.
     """
 
     views: ViewScores
@@ -112,8 +113,8 @@ Spread: TypeAlias = Callable[[Callable[[ViewDraw], DrawnScores], Sequence[ViewDr
 def scored(pool: PooledPeople, draws: int, seed: int, spread: Spread = map) -> list[ScoredPeople]:
     """Score people by all views; views without randomness are computed once.
 
-    A view draws alike for the release and for every planted leak. These are scored in the first draw, so only
-    that one is remembered.
+    A view draws alike for the release and for every planted leak. Planted leaks are scored in the first draw,
+    so only that one is remembered.
 
     Args:
         seed: of all draws. spread: who scores.

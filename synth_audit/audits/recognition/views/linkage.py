@@ -139,7 +139,7 @@ def _learned(
     mine = [replace(column, people=column.people[teachers]) for column in columns]
     pairs = _best_pairs(mine, units, kept) if among is None else _named_pairs(mine, units, among)
     for i, (rows, total) in enumerate(pairs):
-        order = np.argsort(place[rows])
+        order = np.argsort(place[rows])  # -1 names no row, and weighs less than any
         rows, total = rows[order], total[order]
         first = np.argpartition(total, -kept)[-kept:] if among is None else None
         for c, (column, table) in enumerate(zip(mine, units, strict=True)):
