@@ -74,9 +74,9 @@ def estimate(plan: Plan, context: RunContext, folder: Path) -> RunEstimate:
 
     Beyond 100,000 rows audits add 5 times the seconds of 4,000 rows for each million.
 
-    A still smaller part is run before them, since the first run also loads what all take. Nothing is kept,
-    debited or released: the small fits spend from an account that ends with them, and what is told of them
-    is how long they took.
+    A still smaller part is run before them, since the first run also loads what all take. Of a table that was
+    made elsewhere the same share of rows is audited. Nothing is kept, debited or released: the small fits
+    spend from an account that ends with them, and what is told of them is how long they took.
 
     Args:
         folder: a private one, for rows that are laid out.
@@ -96,17 +96,25 @@ def estimate(plan: Plan, context: RunContext, folder: Path) -> RunEstimate:
     small = plan.model_copy(update={"rows": None})
     sizes = min(SIZES[0], source.n_rows // 4), min(SIZES[1], source.n_rows // 2)
     draws = child_rng(context.seed, "run estimate")
-    _, *runs = (_seconds(small, source.sample(n, draws), context, folder) for n in (FEWEST, *sizes))
+    parts = ((source.sample(n, draws), n / source.n_rows) for n in (FEWEST, *sizes))
+    _, *runs = (_seconds(small, part, share, context, folder) for part, share in parts)
     stages = tuple(_stage(name, [run[name] for run in runs], sizes, source.n_rows) for name in runs[0])
     return RunEstimate(source.n_rows, sizes, stages)
 
 
-def _seconds(plan: Plan, part: Table, context: RunContext, folder: Path) -> Mapping[str, float]:
+def _seconds(plan: Plan, part: Table, share: float, context: RunContext, folder: Path) -> Mapping[str, float]:
+    """Seconds of a run on part of the table, by stage.
+
+    Args:
+        share: of the rows that are in it.
+    """
     salt = Salt.fresh()
     train, control = split_source(plan, part, salt)
     start = time.perf_counter()
     made = fit_plan(plan, train, salt, context)
     synthetic = made.table(folder)
+    if synthetic.n_rows > made.rows:  # it was not drawn for this part
+        synthetic = synthetic.sample(max(1, round(share * synthetic.n_rows)), salt.rng("made elsewhere"))
     fitted = time.perf_counter()
     examine(plan, subject_of(plan, train, control, synthetic), made.record, context, salt, draws=salt)
     return {"fit and draw": fitted - start, _AUDITS: time.perf_counter() - fitted}

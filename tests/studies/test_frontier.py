@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from synth_audit import api
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
 from synth_audit.store.records import parse_strict
-from synth_audit.studies import frontier
+from synth_audit.studies import frontier, run_estimate
 from synth_audit.studies.run_estimate import _stage
 
 BOX = Series(
@@ -250,6 +251,24 @@ def test_an_estimate_leaves_nothing_behind(tmp_path, make_case):
     assert [s.name for s in found.stages] == ["fit and draw", "audits"]
     assert found.expected == sum(s.expected for s in found.stages) > 0
     assert found.sizes == (found.rows // 4, found.rows // 2)
+
+
+def test_of_a_table_made_elsewhere_the_same_share_is_audited(tmp_path, make_case, monkeypatch):
+    case = make_case(
+        tmp_path / "case", audits=["exact_match"], generator={"external": {"source": "made.parquet"}}
+    )
+    whole = pq.read_table(case.folder / "people.parquet").drop_columns(["person"])
+    pq.write_table(whole, case.folder / "made.parquet")
+    monkeypatch.setattr(run_estimate, "FEWEST", 100)
+    audited, examine = [], run_estimate.examine
+
+    def seen(plan, subject, *rest, **named):
+        audited.append(subject.synthetic.n_rows)
+        return examine(plan, subject, *rest, **named)
+
+    monkeypatch.setattr(run_estimate, "examine", seen)
+    found = api.estimate(case.plan)
+    assert audited == [100, *found.sizes]
 
 
 def test_a_small_table_is_simply_run(tmp_path, make_case, monkeypatch):
