@@ -28,16 +28,16 @@ _AUDITS = "audits"
 _SAMPLED = 10_000
 """Rows from which on audits look at samples, of which the largest is of so many rows."""
 
-_SAMPLED_GROWTH = (0.33, 0.5)
-"""Least and largest exponent of audits beyond: the default audits without detection limits took 121 CPU
-seconds of 10,000 rows of 20 columns and 260 of 100,000. Short runs are too noisy to tell it alone."""
+_SAMPLED_GROWTH = (0.33, 0.45)
+"""Least and largest exponent of audits beyond: the default audits without detection limits took 37 seconds of
+4,000 rows of 20 columns and 157 of 100,000, in one process. Short runs are too noisy to tell it alone."""
 
 _WHOLE = 100_000
 """Rows from which on what reads all rows outgrows the samples."""
 
-_PER_MILLION = 5.0
-"""Times the seconds of 4,000 rows that each further million rows adds: the same audits took 665 CPU seconds
-of 1,000,000 rows, 405 more than of 100,000, and by the exponent above 89 of 4,000."""
+_PER_MILLION = 7.3
+"""Times the seconds of 4,000 rows that each further million rows adds: the same audits took 431 seconds of
+1,000,000 rows and 2,809 of 10,000,000."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RunEstimate:
 def estimate(plan: Plan, context: RunContext, folder: Path) -> RunEstimate:
     """Run a plan on two random parts of its table and extrapolate each stage by ``seconds = a · rows^b``.
 
-    Beyond 100,000 rows audits add 5 times the seconds of 4,000 rows for each million.
+    Beyond 100,000 rows audits add 7.3 times the seconds of 4,000 rows for each million.
 
     A still smaller part is run before them, since the first run also loads what all take. Of a table that was
     made elsewhere the same share of rows is audited. Nothing is kept, debited or released: the small fits

@@ -227,7 +227,7 @@ def test_what_is_no_record_is_refused(tmp_path, text):
             ("fit and draw", s, 16_000, e)
             for s, e in (((1, 4), 1), ((1, 2), 0.5), ((3, 2), 0), ((0.1, 100), 2))
         ),
-        *(("audits", (1, 4), rows, e) for rows, e in ((8_000, 1), (10_001, 0.5), (10**5, 0.5))),
+        *(("audits", (1, 4), rows, e) for rows, e in ((8_000, 1), (10_001, 0.45), (10**5, 0.45))),
         ("audits", (4, 4), 10**5, 0.33),
     ],
 )
@@ -237,10 +237,10 @@ def test_a_stage_grows_as_a_power_of_the_rows_up_to_its_steepest(name, seconds, 
     assert stage.expected == pytest.approx(seconds[1] * (rows / 4_000) ** exponent)
 
 
-@pytest.mark.parametrize(("rows", "measured"), [(10**4 + 1, 121), (10**5, 260), (10**6, 665)])
+@pytest.mark.parametrize(("rows", "measured"), [(10**5, 157), (10**6, 431), (10**7, 2_809)])
 def test_audits_of_large_tables_are_estimated_as_they_were_measured(rows, measured):
-    """CPU seconds of 20 columns, after small runs of 108 and 87 seconds on the same two cores."""
-    assert _stage("audits", (107.7, 87.3), (1_000, 4_000), rows).expected == pytest.approx(measured, rel=0.2)
+    """Seconds of 20 columns in one process, after small runs of 14 and 37 seconds on the same machine."""
+    assert _stage("audits", (14.3, 37.0), (1_000, 4_000), rows).expected == pytest.approx(measured, rel=0.1)
 
 
 def test_an_estimate_leaves_nothing_behind(tmp_path, make_case):
