@@ -147,7 +147,7 @@ def _form() -> TypeAdapter[TaskResult]:
 
 
 def runs_of(rows: Positions) -> list[int]:
-    """First position and length of each run of neighbours: there may be millions, and mostly all.
+    """First position and length of each run of neighbours: an attack on everybody names millions in one.
 
     >>> runs_of(np.array([0, 1, 2, 7]))
     [0, 3, 7, 1]

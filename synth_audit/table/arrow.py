@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -244,11 +244,15 @@ def write_arrow(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     Raises:
         OSError: the file is there already, or cannot be written.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     # A stream, since labels of codes may differ by batch, which the format of a file does not allow.
-    with open(descriptor, "wb") as file, pa.ipc.new_stream(file, schema) as written:
+    with _private(path) as file, pa.ipc.new_stream(file, schema) as written:
         for batch in batches:
             written.write_batch(batch)
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file of mode 0600, to be written."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def mapped(path: Path) -> pa.Table:
@@ -430,7 +434,7 @@ class Shelf:
         """
         if id(value) not in self._pickled:
             path = self._folder / f"{secrets.token_hex(8)}.pickle"
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with _private(path) as file:
                 pickle.dump(value, file, pickle.HIGHEST_PROTOCOL)
             self._pickled[id(value)] = path, value
         return self._pickled[id(value)][0]

@@ -176,8 +176,6 @@ class Recognition:
         if self.detection:
             pool = replace(pool, memory=ReleaseMemory())
         draws = scored(pool, self.draws, seed, partial(context.map, "view"))
-        if self.detection:
-            pool = replace(pool, memory=ReleaseMemory(draws[0].found))
         if not draws[0].scores:
             raise NotApplicable("no view has anything to compare")
         views = [d.views for d in draws]
@@ -188,10 +186,11 @@ class Recognition:
         seen = nearer is not None and nearer.p <= FAMILY and nearer.value > SEEN_CONTROL
         limits: list[DetectionLimit] = []
         if self.detection and not (leak and interval.low > self.tolerance):
+            remembering = replace(pool, memory=ReleaseMemory(draws[0].found))
             limits = (
                 [DetectionLimit(c, None, ()) for c in classes_of(pool)]
                 if seen
-                else detection_limits(pool, sides.member, views[0], self.draws, seed, context)
+                else detection_limits(remembering, sides.member, views[0], self.draws, seed, context)
             )
         counts: measurement.SampleCounts = {
             "n_requested": self.max_people,

@@ -79,6 +79,7 @@ def _scores(numbers: Sequence[PooledColumn], labels: Sequence[CodedCells], reach
         pairs = _SpikePairs.of(grids, spike.lags, reach)
         found.setdefault(_joined(grids, spike.lags, pairs), []).append(spike)
     for k, shift in enumerate(sorted(found, key=len, reverse=True)[:_SPIKES]):
+        # Made again, as those of all spikes would be held otherwise.
         pairs_of_all = [_SpikePairs.of(grids, spike.lags, reach) for spike in found[shift]]
         alone, beside = _told(grids, shift, pairs_of_all, reach, labels)
         names = tuple(grids[i].name for i, _ in shift)
