@@ -12,13 +12,12 @@ from synth_audit.arrays import Codes, Positions
 from synth_audit.encode.cells import column_grouping
 from synth_audit.encode.codes import cells_of, codes, column_entropy, few_labels
 from synth_audit.encode.scales import CENTRAL
-from synth_audit.errors import DataError
-from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Leak, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.kind import NumberPart
-from synth_audit.table.people import key_columns, split
+from synth_audit.table.people import persons
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table, joined, load_table, save_table
 
@@ -308,41 +307,39 @@ def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjecto
         The injector, or why there is none.
     """
     rng = child_rng(seed, "known answer", "ground")
-    try:
-        known, fresh = _halves(subject.train, rng)
-    except DataError:
+    known, fresh = _halves(subject.train, rng)
+    if not (len(known) and len(fresh)):
         return PlantedLeaks(reason="the training rows cannot be halved by entity")
-    if min(known.n_rows, fresh.n_rows) < FEWEST_ROWS:
+    if min(len(known), len(fresh)) < FEWEST_ROWS:
         return PlantedLeaks(
             reason=f"half of train has fewer than {FEWEST_ROWS} rows; {2 * FEWEST_ROWS} are needed in all"
         )
     n_train, n_made = subject.train.n_rows, subject.synthetic.n_rows
-    scale = min(
-        known.n_rows / n_train, fresh.n_rows / max(n_made, fresh.n_rows), max_rows / max(n_train, n_made)
-    )
-    least = min(n_train, known.n_rows, max_rows, _WORTHWHILE)
-    n_known = max(min(round(scale * n_train), known.n_rows), least)
-    n_release = max(round(scale * n_made), min(n_made, fresh.n_rows, _WORTHWHILE))
-    n_known = max(min(n_known, n_release), min(FEWEST_ROWS, known.n_rows))
+    scale = min(len(known) / n_train, len(fresh) / max(n_made, len(fresh)), max_rows / max(n_train, n_made))
+    least = min(n_train, len(known), max_rows, _WORTHWHILE)
+    n_known = max(min(round(scale * n_train), len(known)), least)
+    n_release = max(round(scale * n_made), min(n_made, len(fresh), _WORTHWHILE))
+    n_known = max(min(n_known, n_release), min(FEWEST_ROWS, len(known)))
     copied = np.resize(rng.permutation(n_known), n_release)
     return LeakInjector(
         subject=subject,
         seed=seed,
-        known=_some(known, n_known, rng),
+        known=_some(subject.train, n_known, rng, known),
         control=None if subject.control is None else _some(subject.control, max_rows, rng),
-        fresh=_some(fresh, n_release, rng),
+        fresh=_some(subject.train, n_release, rng, fresh),
         copied=copied,
     )
 
 
-def _halves(train: Table, rng: np.random.Generator) -> tuple[Table, Table]:
-    if key_columns(train.schema):
-        # A public key, unlike that of the real split: no release rests on these halves.
-        return split(train, 0.5, public_key(as_int_seed(rng), "known answer", "halves"))
-    aside = rng.permutation(train.n_rows) < train.n_rows // 2
-    return train.take(~aside), train.take(aside)
+def _halves(train: Table, rng: np.random.Generator) -> tuple[Positions, Positions]:
+    """Positions of the rows of either half of the people, ascending."""
+    who = persons(train)
+    n = int(who.max()) + 1
+    aside = (rng.permutation(n) < n // 2)[who]
+    return np.flatnonzero(~aside), np.flatnonzero(aside)
 
 
-def _some(table: Table, n: int, rng: np.random.Generator) -> Table:
-    """At most n rows, in random order."""
-    return table.take(rng.permutation(table.n_rows)[:n])
+def _some(table: Table, n: int, rng: np.random.Generator, among: Positions | None = None) -> Table:
+    """At most n rows, in random order; of those at some positions where they are given."""
+    chosen = rng.permutation(table.n_rows if among is None else len(among))[:n]
+    return table.take(chosen if among is None else among[chosen])

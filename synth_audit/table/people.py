@@ -206,8 +206,8 @@ def _codes(labels: pa.ChunkedArray) -> Codes32:
     return np.asarray(found.to_numpy(), dtype=np.int32)
 
 
-def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
-    """Divide a table into train and control.
+def set_aside(table: Table, control: float, key: bytes, *, apart: bool = False) -> Bools:
+    """Which rows are set aside as control, shape (n,).
 
     Each entity goes to control when ``HMAC-SHA256(key, entity) / 2**64 < control`` (first 8 bytes): an
     independent coin with bias ``control`` that depends on nothing but the key and the entity. All rows of an
@@ -216,21 +216,6 @@ def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     Args:
         control: expected share of entities set aside, in (0, 1); the actual share varies with the coins.
         key: decides the coins; who lacks it cannot tell train from control.
-
-    Returns:
-        (train, control), each in the table's row order.
-
-    Raises:
-        DataError: one of the two would be empty.
-    """
-    aside = set_aside(table, control, key)
-    return table.take(~aside), table.take(aside)
-
-
-def set_aside(table: Table, control: float, key: bytes, *, apart: bool = False) -> Bools:
-    """Which rows :func:`split` gives to control, shape (n,).
-
-    Args:
         apart: of equal rows in a table without keys, all but the first of those that chance explains get
             coins of their own (:func:`chance_equals`). The table decides which, so that one row more may
             move others: not for what is proved of one person more or less.

@@ -22,7 +22,6 @@ from synth_audit.table.people import (
     in_control,
     key_columns,
     set_aside,
-    split,
 )
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -42,6 +41,10 @@ def visits(n=600, seed=0, people=150):
 
 
 KEY = bytes(range(32))
+
+
+def split(table, control, key):
+    return table.divided(set_aside(table, control, key))
 
 
 def sides(source, control=0.3, key=KEY):
