@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from synth_audit.arrays import Floats, Floats32
 from synth_audit.audits.recognition.engine import ViewScores, information
 from synth_audit.audits.recognition.people import PooledPeople, ReleaseMemory
 from synth_audit.execution.seeds import child_rng
+from synth_audit.plugins.audit import Cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,12 +22,14 @@ class ViewInfo:
         title: what it compares, for a reader.
         finds: how a recognised person is recognised, after "by".
         random: whether it draws at random, so that several draws say more than one.
+        cost: rough order of its running time beside other views; what takes longest starts first.
         source: where the method comes from.
     """
 
     title: str
     finds: str
     random: bool = False
+    cost: Cost = "seconds"
     source: str = ""
 
 
@@ -120,10 +123,11 @@ def scored(pool: PooledPeople, draws: int, seed: int, spread: Spread = map) -> l
         seed: of all draws. spread: who scores.
     """
     bare = pool if pool.memory is None else replace(pool, memory=None)
-    names = [*registry.catalogue("view")]
-    again = [name for name in names if registry.build("view", name, {}).info.random]
+    infos: dict[str, ViewInfo] = {n: registry.build("view", n, {}).info for n in registry.catalogue("view")}
+    names, costs = [*infos], get_args(Cost)
     asked = [ViewDraw(pool, name, 0, seed) for name in names]
-    asked += [ViewDraw(bare, name, draw, seed) for draw in range(1, draws) for name in again]
+    asked += [ViewDraw(bare, n, draw, seed) for draw in range(1, draws) for n in names if infos[n].random]
+    asked.sort(key=lambda x: -costs.index(infos[x.name].cost))
     of_each = {(x.name, x.draw): made for x, made in zip(asked, spread(view_scores, asked), strict=True)}
     drawn = []
     for draw in range(draws):

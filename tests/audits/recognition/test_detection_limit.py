@@ -3,10 +3,12 @@
 import doctest
 from dataclasses import replace
 from functools import partial
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from synth_audit import registry
 from synth_audit.audits.recognition import Recognition, detection_limit
 from synth_audit.audits.recognition.coded_cells import CodedCells
 from synth_audit.audits.recognition.detection_limit import (
@@ -30,7 +32,7 @@ from synth_audit.audits.recognition.view import scored
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import in_processes
-from synth_audit.plugins.audit import RandomSplit
+from synth_audit.plugins.audit import Cost, RandomSplit
 
 N, ROWS = 400, 300
 X0, SIGMA = -1.9, 0.8
@@ -97,6 +99,18 @@ def test_with_a_memory_of_the_release_a_planting_is_scored_alike(pool, leak):
     away = np.abs(whole.views.bits - part.views.bits)
     assert away.mean() < 0.1
     assert away[:, people].mean() < 0.2
+
+
+def test_views_that_take_long_start_first(pool):
+    asked = []
+
+    def spread(work, pieces):
+        asked.extend(registry.build("view", piece.name, {}).info.cost for piece in pieces)
+        return map(work, pieces)
+
+    scored(pool, 2, 3, spread)
+    assert asked == sorted(asked, key=get_args(Cost).index, reverse=True)
+    assert len(set(asked)) > 1
 
 
 def test_other_processes_score_and_remember_the_same(pool):

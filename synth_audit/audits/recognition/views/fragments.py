@@ -66,6 +66,7 @@ class Fragments:
     info: ClassVar[ViewInfo] = ViewInfo(
         title="Rare combinations of a few values",
         finds="a row that shares a rare combination of values",
+        cost="minutes",
         random=True,
     )
 

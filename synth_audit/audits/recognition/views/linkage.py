@@ -52,6 +52,7 @@ class Linkage:
     info: ClassVar[ViewInfo] = ViewInfo(
         title="Record linkage with learned match weights",
         finds="a row that fits once it is learned what its labels stand for",
+        cost="minutes",
         source="Fellegi & Sunter 1969; Winkler 1988",
     )
 

@@ -85,6 +85,7 @@ class Recoding:
     info: ClassVar[ViewInfo] = ViewInfo(
         title="Agreement in other units, scales or spellings",
         finds="a row that agrees once numbers are read by rank, by digits or by their differences",
+        cost="minutes",
     )
 
     def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
