@@ -98,11 +98,12 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
     """What became of each task, in order; the numbers do not depend on the context's executor.
 
     Audits that spread their own work run one after the other, the others beside one another before them,
-    the costliest first.
+    the costliest first and known-answer checks last, which are short: so no worker waits long for another.
     What the context's journal knows is taken over, and what ends is journaled.
     """
     infos, costs = [task.audit.info for task in tasks], get_args(Cost)
-    order = sorted(range(len(tasks)), key=lambda i: (infos[i].spreads, -costs.index(infos[i].cost)))
+    ranks = [(x.spreads, t.planted, -costs.index(x.cost)) for t, x in zip(tasks, infos, strict=True)]
+    order = sorted(range(len(tasks)), key=ranks.__getitem__)
     ended = {i: found for i in order if (found := _journaled(tasks[i], context)) is not None}
 
     def tell(piece: str = "") -> None:

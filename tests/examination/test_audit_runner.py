@@ -224,15 +224,15 @@ def test_the_costliest_audits_start_first_and_those_that_spread_come_last():
     assert begun == ["audits: two", "audits: one", "audits: three", "audits"]
 
 
-def test_progress_names_planted_leaks_and_counts_the_audits_alone():
+def test_planted_leaks_come_last_and_progress_names_them_and_counts_the_audits_alone():
     told = []
     own = [AuditTask(n, Probe(), subject(), n, (n,)) for n in ("one", "two")]
     planted = [AuditTask("one", Probe(), subject(), "one on a leak", ("one", "5"), planted=True)]
     run_tasks([own[0], *planted, own[1]], RunContext(progress=lambda *x: told.append(x)))
     assert told == [
         ("audits: one", 0, 2),
-        ("audits: one on a leak", 1, 2),
         ("audits: two", 1, 2),
+        ("audits: one on a leak", 2, 2),
         ("audits", 2, 2),
     ]
 

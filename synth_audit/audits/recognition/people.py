@@ -228,10 +228,10 @@ def _drawn(table: Table, most: int, rng: np.random.Generator) -> list[Positions]
     person = persons(table)
     shuffled = rng.permutation(table.n_rows)
     order = shuffled[np.argsort(person[shuffled], kind="stable")]
-    ends = np.flatnonzero(np.diff(person[order])) + 1
-    of_each = np.split(order, ends)
-    some = rng.permutation(len(of_each))[:most]
-    return [np.sort(of_each[i][:MOST_RECORDS]) for i in some]
+    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
+    ends = np.append(starts[1:], len(order))
+    some = rng.permutation(len(starts))[:most]
+    return [np.sort(order[starts[i] : ends[i]][:MOST_RECORDS]) for i in some]
 
 
 def _fewer(sides: Sequence[list[Positions]], able: int, rng: np.random.Generator) -> list[list[Positions]]:
