@@ -44,8 +44,8 @@ class DaskWorkers:
     Calls go straight to Dask: joblib's own way there waits for ever when a worker dies (joblib 1.6), hands
     the parallel parts of a call to the cluster again, and cannot give up what is at work.
 
-    An audit searches on one worker. Divided among workers, the rows that four audits search would be sent
-    encoded: 242 MB for 200,000 real rows of 20 columns, besides the 60 MB of tables that other audits read.
+    An audit searches all rows on one worker. Searched by ranges of rows, which workers could share, they take
+    about twice the processors' time (`benchmarks/neighbours.py --by-range`).
 
     Attributes:
         client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
@@ -176,7 +176,7 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
 
     Raises:
         PlanError: Dask is not installed, a scheduler is reached without encryption or keys, or its workers
-            have other versions.
+            have other versions or may write rows to disk.
         Unavailable: no scheduler with workers answers.
     """
     try:
@@ -212,6 +212,7 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
                 fix="start `dask scheduler` and `dask worker ADDRESS`, or correct the address",
             ) from None
         _compare(client, _versions())
+        _refuse_spilling(client)
         # Tables travel with the calls: a file could only be named if every worker had it. For the whole
         # block, since a thread beside it may be in the middle of warnings of its own.
         stack.enter_context(warnings.catch_warnings())
@@ -317,6 +318,22 @@ def _compare(client: Any, here: Mapping[str, str]) -> None:
                 expected=", ".join(f"{name} {here[name]}" for name in other),
                 fix="install the same versions and build on the workers as here, and restart them",
             )
+
+
+def _refuse_spilling(client: Any) -> None:
+    """Refuse workers that write what they are given to their disks when memory runs short: real rows are."""
+    if spilling := [address for address, does in client.run(_spills).items() if does]:
+        raise PlanError(
+            "a Dask worker may write real rows to its disk",
+            where=f"execution.scheduler: worker {spilling[0]}",
+            expected="workers that keep in memory what they are given",
+            fix="start them with `--memory-limit 0`, or set `distributed.worker.memory.target` and "
+            "`distributed.worker.memory.spill` to false there",
+        )
+
+
+def _spills(dask_worker: Any) -> bool:
+    return type(dask_worker.data) is not dict
 
 
 def _versions() -> dict[str, str]:

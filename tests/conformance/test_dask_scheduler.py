@@ -15,6 +15,7 @@ from pathlib import Path
 import distributed  # noqa: F401 - its settings must be read before a test changes some of them
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from dask import config
 
@@ -28,6 +29,7 @@ from synth_audit.execution.executor import SharedValue, opened
 pytestmark = pytest.mark.xdist_group("dask")
 SEARCHES = ("closest_record", "coverage", "linkability", "inference")
 KEYS = ("ca-file", "client.cert", "client.key")
+SECRET = "Amsterdam-7391"
 
 
 def refused(address):
@@ -53,32 +55,42 @@ def test_a_tls_scheduler_without_keys_is_refused_at_once():
 
 @pytest.fixture
 def cluster(tmp_path):
-    """The address and process of a scheduler with a worker, and what starts another; each is a process."""
-    where = tmp_path / "scheduler.json"
+    """The address and process of a scheduler with a worker, and what starts another; each is a process.
+
+    All that they log and write lies in ``cluster``.
+    """
+    there = tmp_path / "cluster"
+    there.mkdir()
+    where = there / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
     path = str(Path(__file__).resolve().parents[2])
-    quiet["env"] = os.environ | {"PYTHONPATH": path}
+    env = os.environ | {"PYTHONPATH": path, "TMPDIR": str(there)}
     ports = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
-    scheduler = subprocess.Popen([*dask, "scheduler", *ports, "--scheduler-file", str(where)], **quiet)
-    workers = []
+    with (there / "log").open("wb") as log:
 
-    def start():
-        command = [*dask, "worker", "--scheduler-file", str(where), "--no-nanny", "--no-dashboard"]
-        workers.append(subprocess.Popen(command, **quiet))
-        return workers[-1]
+        def run(*command):
+            return subprocess.Popen([*dask, *command], stdout=log, stderr=log, cwd=there, env=env)
 
-    start()
-    try:
-        for _ in range(600):
-            if where.exists() and where.read_text().strip():
-                break
-            time.sleep(0.1)
-        yield json.loads(where.read_text())["address"], scheduler, workers, start
-    finally:
-        for process in (*workers, scheduler):
-            process.kill()
-            process.wait()
+        scheduler = run("scheduler", *ports, "--scheduler-file", str(where))
+        workers = []
+
+        def start(memory="0"):
+            limited = ("--memory-limit", memory)
+            command = ("worker", "--scheduler-file", str(where), "--no-nanny", "--no-dashboard", *limited)
+            workers.append(run(*command))
+            return workers[-1]
+
+        start()
+        try:
+            for _ in range(600):
+                if where.exists() and where.read_text().strip():
+                    break
+                time.sleep(0.1)
+            yield json.loads(where.read_text())["address"], scheduler, workers, start
+        finally:
+            for process in (*workers, scheduler):
+                process.kill()
+                process.wait()
 
 
 @pytest.fixture
@@ -107,6 +119,32 @@ def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd):
             context.map("piece", time.sleep, [5.0, 5.0])
     assert may_pass(caught.value)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_worker_that_may_write_rows_to_its_disk_is_refused(cluster):
+    address, _, (worker,), start = cluster
+    worker.kill()
+    worker.wait()
+    start(memory="auto")
+    told = refused(address)
+    assert "to its disk" in told
+    assert "distributed.worker.memory.spill" in told
+
+
+def fails_on(rows):
+    raise ValueError(f"no such value: {rows.column(0)[0]}")
+
+
+def test_no_value_is_left_where_a_cluster_writes(cluster, audit, tmp_path):
+    with opened("dask", scheduler=cluster[0]) as executor:
+        table = pa.table({"x": [SECRET] * 10_000})
+        for rows in (table, table.slice(0, 3)):  # sent once for all, and with the call
+            with pytest.raises(ValueError, match=SECRET):
+                RunContext(executor=executor).map("piece", fails_on, [rows, rows])
+    audit(scheduler=cluster[0])
+    seen = {path.name: path.read_bytes() for path in (tmp_path / "cluster").rglob("*") if path.is_file()}
+    assert b"distributed.worker" in seen["log"]
+    assert not [name for name, content in seen.items() if SECRET.encode() in content]
 
 
 @pytest.fixture
@@ -164,7 +202,10 @@ def test_a_table_goes_to_the_cluster_once_and_outlives_the_worker_that_has_it(cl
 def audit(population, tmp_path):
     """Audits that search, in one workspace; ``then`` is called when the first has ended."""
     # Too few rows to plant leaks among.
-    tables = population(38, 1), population(30, 2), population(38, 3)
+    tables = [
+        t.set_column(2, "region", pc.replace_substring(t["region"], "a", SECRET))
+        for t in (population(38, 1), population(30, 2), population(38, 3))
+    ]
 
     def run(then=None, *, anew=False, **where):
         waiting = [then] if then else []
