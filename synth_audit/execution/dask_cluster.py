@@ -333,7 +333,8 @@ def _refuse_spilling(client: Any) -> None:
 
 
 def _spills(dask_worker: Any) -> bool:
-    return type(dask_worker.data) is not dict
+    memory = dask_worker.memory_manager
+    return bool(memory.memory_limit and (memory.memory_target_fraction or memory.memory_spill_fraction))
 
 
 def _versions() -> dict[str, str]:
