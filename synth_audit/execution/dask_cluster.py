@@ -45,7 +45,7 @@ class DaskWorkers:
     the parallel parts of a call to the cluster again, and cannot give up what is at work.
 
     An audit searches all rows on one worker. Searched by ranges of rows, which workers could share, they take
-    about twice the processors' time (`benchmarks/neighbours.py --by-range`).
+    about twice the processors' time by Gower's distance (`benchmarks/neighbours.py --by-range`).
 
     Attributes:
         client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
@@ -321,7 +321,7 @@ def _compare(client: Any, here: Mapping[str, str]) -> None:
 
 
 def _refuse_spilling(client: Any) -> None:
-    """Refuse workers that write what they are given to their disks when memory runs short: real rows are."""
+    """Refuse workers that write what they hold to their disks when memory runs short: they hold real rows."""
     if spilling := [address for address, does in client.run(_spills).items() if does]:
         raise PlanError(
             "a Dask worker may write real rows to its disk",
