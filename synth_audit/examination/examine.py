@@ -208,10 +208,7 @@ def _planted(
     injector = prepare_injection(views.plain, check.max_rows, seed)
     if not isinstance(injector, LeakInjector):
         return [], injector
-    coarse = (
-        injector if views.coarse is views.plain else prepare_injection(views.coarse, check.max_rows, seed)
-    )
-    assert isinstance(coarse, LeakInjector)  # rows and entities are the same
+    coarse = injector if views.coarse is views.plain else replace(injector, subject=views.coarse)
     shares = (0.0, check.small, 1.0)
     answers = [(share, n, a) for share in shares for n, a in privacy.items()]
     tasks = []

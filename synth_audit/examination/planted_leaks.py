@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -232,17 +233,30 @@ class LeakInjector:
     than the release: a full copy is one of everybody, or shares of people could not show it.
 
     Attributes:
-        subject: the real circumstances. seed: of the draws.
-        known: rows that play train. control: rows that play control. fresh: rows of new people, as many as
-            the release has. copied: positions in ``known`` of what is copied, as many as the release has.
+        subject: the real circumstances, in any view of the same rows. seed: of the draws.
+        rows: positions of :attr:`known`, :attr:`control` and :attr:`fresh`; none of control without one.
+        copied: positions in ``known`` of what is copied, as many as the release has.
     """
 
     subject: Subject
     seed: int
-    known: Table
-    control: Table | None
-    fresh: Table
+    rows: tuple[Positions, Positions, Positions]
     copied: Positions
+
+    @cached_property
+    def known(self) -> Table:
+        """Rows that play train."""
+        return self.subject.train.take(self.rows[0])
+
+    @cached_property
+    def control(self) -> Table | None:
+        """Rows that play control."""
+        return self.subject.control and self.subject.control.take(self.rows[1])
+
+    @cached_property
+    def fresh(self) -> Table:
+        """Rows of new people, as many as the release has."""
+        return self.subject.train.take(self.rows[2])
 
     def leaks(self, share: float) -> Table:
         """The copied rows of a release, ``share`` of it (rounded to whole rows, at least one if above 0).
@@ -321,14 +335,13 @@ def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjecto
     n_release = max(round(scale * n_made), min(n_made, len(fresh), _WORTHWHILE))
     n_known = max(min(n_known, n_release), min(FEWEST_ROWS, len(known)))
     copied = np.resize(rng.permutation(n_known), n_release)
-    return LeakInjector(
-        subject=subject,
-        seed=seed,
-        known=_some(subject.train, n_known, rng, known),
-        control=None if subject.control is None else _some(subject.control, max_rows, rng),
-        fresh=_some(subject.train, n_release, rng, fresh),
-        copied=copied,
+    n_control = subject.control.n_rows if subject.control else 0
+    rows = (
+        known[rng.permutation(len(known))[:n_known]],
+        rng.permutation(n_control)[:max_rows],
+        fresh[rng.permutation(len(fresh))[:n_release]],
     )
+    return LeakInjector(subject, seed, rows, copied)
 
 
 def _halves(train: Table, rng: np.random.Generator) -> tuple[Positions, Positions]:
@@ -337,9 +350,3 @@ def _halves(train: Table, rng: np.random.Generator) -> tuple[Positions, Position
     n = int(who.max()) + 1
     aside = (rng.permutation(n) < n // 2)[who]
     return np.flatnonzero(~aside), np.flatnonzero(aside)
-
-
-def _some(table: Table, n: int, rng: np.random.Generator, among: Positions | None = None) -> Table:
-    """At most n rows, in random order; of those at some positions where they are given."""
-    chosen = rng.permutation(table.n_rows if among is None else len(among))[:n]
-    return table.take(chosen if among is None else among[chosen])

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.examination.examine import run_examination
+from synth_audit.examination import examine
+from synth_audit.examination.examine import Views, run_examination
 from synth_audit.examination.planted_leaks import (
     FEWEST_ROWS,
     PlantedGenerator,
@@ -20,6 +21,8 @@ from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Leak, RandomSplit, Subject
 from synth_audit.plugins.generator import FitContext
+from synth_audit.table.coarsening import Coarsening, Merging
+from synth_audit.table.people import persons
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
@@ -111,6 +114,30 @@ def test_rows_of_one_person_stay_on_one_side():
     known, fresh = (set(t.labels("person")) for t in (injector.known, injector.fresh))
     assert not known & fresh
     assert "person" not in injector.release(0.5).names
+
+
+def test_both_views_of_a_coarser_release_halve_the_same_people():
+    """Some without a key, who are one person once their values are merged."""
+
+    def people(name, keys=100):
+        pairs = [f"pair {i // 2}" for i in range(100)]
+        texts = [f"{name} {i}" for i in range(100)]
+        return {"person": [*texts[:keys], *[None] * (100 - keys)], "pair": pairs, "text": texts}
+
+    train, control, made = (pa.table(people(*of)) for of in (("a", 80), ("b",), ("c",)))
+    schema = infer_schema(train, {"person": ColumnSpec(role="identifier")})
+    subject = Subject(
+        read_table(train, schema, where="train"),
+        read_table(control, schema, where="control"),
+        read_table(made.drop_columns(["person"]), schema, where="synthetic", partial=True),
+        coarsening=Coarsening({"text": Merging("other", labels=frozenset(train["text"].to_pylist()))}),
+    )
+    views = Views.of(subject)
+    assert persons(views.plain.train).max() > persons(views.coarse.train).max()
+    audits = {name: registry.build("audit", name, {}) for name in ("exact_match", "membership_game")}
+    tasks, _ = examine._planted(audits, views, KnownAnswerSpec(), 0)
+    halves = {t.name: t.subject.train.labels("pair").tolist() for t in tasks}
+    assert halves["exact_match"] == halves["membership_game"]
 
 
 def test_too_few_rows_leave_no_ground():
