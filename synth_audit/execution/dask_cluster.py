@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any, TypeVar, cast
+from typing import Any, Self, cast
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -25,13 +26,17 @@ from synth_audit.errors import PlanError, Unavailable
 from synth_audit.execution.executor import WORTH_A_FILE, SharedValue
 from synth_audit.files import temporary_folder
 
-Done = TypeVar("Done")
-
 _PATIENCE = 30
 """Seconds to wait for a scheduler and its first worker."""
 
 _NEVER = "1000 days"
 """Longer than any cluster lives."""
+
+_SEALED = 2**30
+"""Bytes that are encrypted at a time; 2 GiB cannot be."""
+
+_NONCE, _KEY = 12, 32
+"""Bytes of a nonce, and of a key, of AES-GCM."""
 
 _COMPARED = ("numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "pyvinecopulib")
 """Distributions whose versions decide numbers, beside this one."""
@@ -47,9 +52,12 @@ class DaskWorkers:
     An audit searches all rows on one worker. Searched by ranges of rows, which workers could share, they take
     about twice the processors' time by Gower's distance (`benchmarks/neighbours.py --by-range`).
 
+    What Dask keeps is encrypted, shared values and results alike, since its workers may write it to their
+    disks when memory runs short.
+
     Attributes:
         client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
-            and is ours alone.
+            and is ours alone. key: of what Dask keeps; it goes with each call, and calls are not kept.
         sent: by its identity, each table and other shared value that the cluster has. It goes there once,
             however many calls take it, and leaves when it is gone here. contents: by the hash of its bytes,
             since equal tables, such as those with planted leaks of several audits, go there once together.
@@ -58,6 +66,7 @@ class DaskWorkers:
     client: Any
     calls: Any
     own: Any = None
+    key: bytes = field(default_factory=lambda: os.urandom(_KEY), repr=False)
     sent: dict[int, Any] = field(default_factory=dict, repr=False)
     contents: WeakValueDictionary[bytes, Any] = field(default_factory=WeakValueDictionary, repr=False)
 
@@ -74,18 +83,23 @@ class DaskWorkers:
         """True for our own cluster."""
         return self.own is not None
 
-    def submit(self, call: Callable[[], Done]) -> Future[Done]:
+    def submit(self, call: Callable[[], Any]) -> Future[Any]:
         """Have a call made, once at least: it is made again when its worker dies."""
         if self.client.status != "running":
             raise _scheduler_lost()
         try:
-            made: Future[Done] = self.calls.submit(_called, *self._without_shared(call))
+            content, shared = self._without_shared(call)
+            made: Future[Any] = self.calls.submit(_called, content, shared, self.key, _versions())
         except Exception as error:  # it cannot be pickled, for which libraries raise what they like
             made = Future()
             made.set_exception(error)
         return made
 
-    def _without_shared(self, call: Callable[[], Done]) -> tuple[bytes, dict[str, Any]]:
+    def result(self, made: Future[Any]) -> Any:
+        """What a call returned; raises what it raised."""
+        return made.result().value(self.key)
+
+    def _without_shared(self, call: Callable[[], Any]) -> tuple[bytes, dict[str, Any]]:
         """The call in bytes, and the shared values that it names there, which the cluster has."""
         from cloudpickle import CloudPickler  # here: a code location must not load it
 
@@ -114,8 +128,8 @@ class DaskWorkers:
             stream = _streamed(thing) if isinstance(thing, pa.Table) else pickle.dumps(thing)
             content = hashlib.sha256(stream).digest()
             if (there := self.contents.get(content)) is None:
-                read = _read if isinstance(thing, pa.Table) else pickle.loads
-                there = self.contents[content] = self.client.submit(read, stream, pure=False)
+                sealed = Sealed.of(stream, self.key, table=isinstance(thing, pa.Table))
+                there = self.contents[content] = self.client.submit(_kept, sealed, pure=False)
             self.sent[id(thing)] = there
             weakref.finalize(thing, self.sent.pop, id(thing), None)
         return self.sent[id(thing)]
@@ -148,22 +162,62 @@ def _streamed(table: pa.Table) -> bytes:
     return cast("bytes", stream.getvalue().to_pybytes())
 
 
-def _read(stream: bytes) -> pa.Table:
-    return pa.ipc.open_stream(stream).read_all()
+@dataclass(frozen=True)
+class Sealed:
+    """Bytes encrypted by AES-GCM.
+
+    Attributes:
+        parts: nonce and ciphertext of each GiB. table: whether they are a stream of Arrow, else a pickle.
+    """
+
+    parts: tuple[tuple[bytes, bytes], ...] = field(repr=False)
+    table: bool = False
+
+    @classmethod
+    def of(cls, content: bytes, key: bytes, *, table: bool = False) -> Self:
+        """Encrypt some bytes."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        cipher, view, parts = AESGCM(key), memoryview(content), []
+        for start in range(0, len(content), _SEALED):
+            nonce = os.urandom(_NONCE)
+            parts.append((nonce, cipher.encrypt(nonce, view[start : start + _SEALED], None)))
+        return cls(tuple(parts), table)
+
+    def value(self, key: bytes) -> Any:
+        """The table, or what was pickled; whoever encrypted it had the key."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        cipher = AESGCM(key)
+        content = b"".join(cipher.decrypt(nonce, part, None) for nonce, part in self.parts)
+        return pa.ipc.open_stream(content).read_all() if self.table else pickle.loads(content)  # noqa: S301
+
+
+def _kept(sealed: Sealed) -> Sealed:
+    return sealed
 
 
 class _CallReader(pickle.Unpickler):
-    def __init__(self, content: bytes, shared: Mapping[str, Any]) -> None:
+    def __init__(self, content: bytes, shared: Mapping[str, Sealed], key: bytes) -> None:
         super().__init__(io.BytesIO(content))
-        self._shared = shared
+        self._value = cache(lambda name: shared[name].value(key))  # one object, however often it is named
 
-    def persistent_load(self, key: str) -> Any:
-        return self._shared[key]
+    def persistent_load(self, name: str) -> Any:
+        return self._value(name)
 
 
-def _called(content: bytes, shared: Mapping[str, Any]) -> Any:
-    """Make a call; its bytes come from the process that started it, in which nobody else has a part."""
-    return cast("Callable[[], Any]", _CallReader(content, shared).load())()
+def _called(content: bytes, shared: Mapping[str, Sealed], key: bytes, versions: Mapping[str, str]) -> Sealed:
+    """Make a call; its bytes come from the process that started it, in which nobody else has a part.
+
+    Raises:
+        RuntimeError: this worker came later than those that were compared, and has other versions.
+        Exception: what the call raises.
+    """
+    from cloudpickle import dumps
+
+    if versions != _versions():
+        raise RuntimeError("a worker with other versions")
+    return Sealed.of(dumps(cast("Callable[[], Any]", _CallReader(content, shared, key).load())()), key)
 
 
 @contextmanager
@@ -176,7 +230,7 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
 
     Raises:
         PlanError: Dask is not installed, a scheduler is reached without encryption or keys, or its workers
-            have other versions or may write rows to disk.
+            have other versions.
         Unavailable: no scheduler with workers answers.
     """
     try:
@@ -212,7 +266,6 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
                 fix="start `dask scheduler` and `dask worker ADDRESS`, or correct the address",
             ) from None
         _compare(client, _versions())
-        _refuse_spilling(client)
         # Tables travel with the calls: a file could only be named if every worker had it. For the whole
         # block, since a thread beside it may be in the middle of warnings of its own.
         stack.enter_context(warnings.catch_warnings())
@@ -320,22 +373,6 @@ def _compare(client: Any, here: Mapping[str, str]) -> None:
             )
 
 
-def _refuse_spilling(client: Any) -> None:
-    """Refuse workers that write what they hold to their disks when memory runs short: they hold real rows."""
-    if spilling := [address for address, does in client.run(_spills).items() if does]:
-        raise PlanError(
-            "a Dask worker may write real rows to its disk",
-            where=f"execution.scheduler: worker {spilling[0]}",
-            expected="workers that keep in memory what they are given",
-            fix="start them with `--memory-limit 0`, or set `distributed.worker.memory.target` and "
-            "`distributed.worker.memory.spill` to false there",
-        )
-
-
-def _spills(dask_worker: Any) -> bool:
-    memory = dask_worker.memory_manager
-    return bool(memory.memory_limit and (memory.memory_target_fraction or memory.memory_spill_fraction))
-
-
+@cache
 def _versions() -> dict[str, str]:
     return {"synth-audit": build_version()} | {name: version(name) for name in _COMPARED}

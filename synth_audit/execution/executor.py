@@ -346,7 +346,7 @@ def _by_pool(
 
 def _ended(pool: Pool, future: Future[Piece[Done]], deadline: Deadline) -> Piece[Done]:
     try:
-        return future.result()
+        return pool.result(future)
     # Pools and pickles raise what they like: which errors mean a loss, the pool says.
     except Exception as error:
         if pool.lost(error):
@@ -396,6 +396,10 @@ class Processes:
         """Have a call made; it must survive the way to another process."""
         made: Future[Done] = self._pool().submit(call)
         return made
+
+    def result(self, made: Future[Done]) -> Done:
+        """What a call returned; raises what it raised."""
+        return made.result()
 
     def stop(self, at_work: Collection[Future[Any]]) -> None:
         """End what is still at work by force; the next call starts other processes."""

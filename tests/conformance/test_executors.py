@@ -126,6 +126,8 @@ def test_workers_of_other_versions_and_builds_are_refused(dask, monkeypatch):
         dask_cluster._compare(client, here | {"numpy": "0"})
     with monkeypatch.context() as other:
         other.setattr(build, "build_id", lambda: "0" * 12)
-        elsewhere = dask_cluster._versions()
+        elsewhere = dask_cluster._versions.__wrapped__()
     with pytest.raises(PlanError, match="another version of synth-audit"):
         dask_cluster._compare(client, elsewhere)
+    with pytest.raises(RuntimeError, match="other versions"):  # one that came after they were compared
+        client.submit(dask_cluster._called, b"", {}, b"", elsewhere).result()

@@ -257,6 +257,9 @@ class Threads:
     def submit(self, call):
         return self.calls.submit(call)
 
+    def result(self, made):
+        return made.result()
+
     def stop(self, at_work):
         self.stopped.set()
 
