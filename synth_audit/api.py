@@ -84,7 +84,7 @@ def audit(
             ``synthetic.parquet``, the file to share: audited rows and values alone) and ``restricted/``
             (positions of exposed training rows, the salt that tables are hashed under) into. The account
             remembers the salt and the audits of a training table, so that another folder draws alike.
-            Without ``out`` nothing is written, what the audits draw can be predicted, and of the tables only
+            Without ``out`` nothing is kept, what the audits draw can be predicted, and of the tables only
             a synthetic one that passed can be compared with the evidence later.
         running: how the work is done, see :class:`Running`.
 

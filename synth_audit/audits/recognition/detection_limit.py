@@ -36,6 +36,7 @@ from synth_audit.audits.recognition.leak_classes import CLASSES, LeakClass, plan
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.view import scored
 from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import child_rng
 
 FIRST_SHARE = 0.03
@@ -158,11 +159,12 @@ def planted_strength(planting: Planting) -> tuple[float, float]:
     [scores] = scored(pool, 1, p.seed)
     others = ~settled
     strengths = np.empty(SIDES)
-    for k in range(SIDES):
-        sides = p.member.copy()
-        sides[others] = rng.permutation(p.member[others])
-        strengths[k] = recognise([scores.views], sides, rng, halvings=p.halvings).strength
-    permuted = _permuted(scores.views, p.member, PERMUTED, p.halvings, rng)
+    with single_threaded_algebra():  # whoever plants
+        for k in range(SIDES):
+            sides = p.member.copy()
+            sides[others] = rng.permutation(p.member[others])
+            strengths[k] = recognise([scores.views], sides, rng, halvings=p.halvings).strength
+        permuted = _permuted(scores.views, p.member, PERMUTED, p.halvings, rng)
     critical = permuted.mean() + p.deviations * permuted.std(ddof=1)
     return float(strengths.mean() - critical), float(strengths.std(ddof=1))
 

@@ -10,6 +10,7 @@ from synth_audit import registry
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.audits.recognition.engine import ViewScores, information
 from synth_audit.audits.recognition.people import PooledPeople, ReleaseMemory
+from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import child_rng
 from synth_audit.plugins.audit import Cost
 
@@ -145,9 +146,11 @@ def view_scores(asked: ViewDraw) -> DrawnScores:
     pool, found = asked.pool, dict[str, Any]()
     if pool.memory is not None and pool.memory.keeps:
         pool = replace(pool, memory=ReleaseMemory(found))  # what is shared is not changed
-    made = [
-        (ScoreInfo(view.info, s.columns), information(pool.of_people(s.values)[None])[0])
-        for s in view.scores(pool, child_rng(asked.seed, "view", asked.name, str(asked.draw)))
-    ]
+    rng = child_rng(asked.seed, "view", asked.name, str(asked.draw))
+    with single_threaded_algebra():  # whoever scores
+        made = [
+            (ScoreInfo(view.info, s.columns), information(pool.of_people(s.values)[None])[0])
+            for s in view.scores(pool, rng)
+        ]
     scores, bits = zip(*made, strict=True) if made else ((), ())
     return DrawnScores(scores, bits, found)
