@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from synth_audit.build import build_version
 from synth_audit.errors import PlanError, Unavailable
-from synth_audit.execution.executor import WORTH_A_FILE, SharedValue
+from synth_audit.execution.executor import ONE_AT_A_TIME, WORTH_A_FILE, Ending, Piece, SharedValue
 from synth_audit.files import temporary_folder
 
 _PATIENCE = 30
@@ -37,6 +37,8 @@ _SEALED = 2**30
 
 _NONCE, _KEY = 12, 32
 """Bytes of a nonce, and of a key, of AES-GCM."""
+
+_OTHER_VERSIONS = "this worker has other versions"
 
 _COMPARED = ("numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "pyvinecopulib")
 """Distributions whose versions decide numbers, beside this one."""
@@ -145,10 +147,18 @@ class DaskWorkers:
         """True when workers died of a call.
 
         Raises:
+            PlanError: a worker that came later has other versions.
             Unavailable: the scheduler itself has gone, with whatever it was given.
         """
         from distributed.scheduler import KilledWorker
 
+        if error.args == (_OTHER_VERSIONS,):
+            raise PlanError(
+                "a Dask worker that came later has other versions",
+                where="execution.scheduler",
+                expected="workers of the same versions and build as here",
+                fix="stop it, or install the same versions there, and run the same command",
+            ) from None
         if isinstance(error, CancelledError) and self.client.status != "running":
             raise _scheduler_lost() from None
         return isinstance(error, (KilledWorker, CancelledError))
@@ -209,15 +219,21 @@ class _CallReader(pickle.Unpickler):
 def _called(content: bytes, shared: Mapping[str, Sealed], key: bytes, versions: Mapping[str, str]) -> Sealed:
     """Make a call; its bytes come from the process that started it, in which nobody else has a part.
 
+    Whatever is raised on the way makes a piece that failed: Dask would log it, and its text may hold values.
+
     Raises:
-        RuntimeError: this worker came later than those that were compared, and has other versions.
-        Exception: what the call raises.
+        RuntimeError: this worker came after the others were compared, and has other versions.
     """
     from cloudpickle import dumps
 
     if versions != _versions():
-        raise RuntimeError("a worker with other versions")
-    return Sealed.of(dumps(cast("Callable[[], Any]", _CallReader(content, shared, key).load())()), key)
+        raise RuntimeError(_OTHER_VERSIONS)
+    with ONE_AT_A_TIME:  # before tables are decrypted: a worker may have several threads
+        try:
+            made = dumps(_CallReader(content, shared, key).load()())
+        except BaseException:  # among them panics of libraries in Rust
+            made = dumps(Piece[Any](Ending.FAILED))
+        return Sealed.of(made, key)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ Item = TypeVar("Item")
 WORTH_A_FILE = 2**16
 """Bytes of a table from which on it goes as a file."""
 
-_ONE_AT_A_TIME = threading.Lock()
+ONE_AT_A_TIME = threading.RLock()
 """Held by the piece at work: where temporary files go, and how many threads algebra has, is settled for the
 whole process, so that two pieces in threads of one process would move each other's last digits."""
 
@@ -192,7 +192,7 @@ def attempt(folder: str | None, call: Callable[[], Done]) -> Piece[Done]:
         folder: where its temporary files go, deleted by whoever asked for the call. None, or one that is not
             on this machine: a folder of its own, deleted here.
     """
-    with _ONE_AT_A_TIME:
+    with ONE_AT_A_TIME:
         if folder is not None and Path(folder).is_dir():
             return _in_folder(folder, call)
         with temporary_folder() as own:

@@ -124,6 +124,23 @@ def same(rows):
     return rows
 
 
+class Unreadable:
+    """A value whose own reading, on the worker, fails with a cell value in the words."""
+
+    def __reduce__(self):
+        return fails_on, (pa.table({"x": [SECRET]}),)
+
+
+class Unwritable:
+    """A result whose own writing fails alike."""
+
+    def __init__(self, _):
+        pass
+
+    def __reduce__(self):
+        raise ValueError(f"no such value: {SECRET}")
+
+
 def fails_on(rows):
     raise ValueError(f"no such value: {rows.column(0)[0]}")
 
@@ -136,6 +153,8 @@ def test_no_value_is_left_where_a_cluster_writes(cluster, audit, tmp_path):
             assert context.map("piece", same, [rows, rows]) == [rows, rows]
             with pytest.raises(ValueError, match=SECRET):
                 context.map("piece", fails_on, [rows, rows])
+        assert context.map("piece", type, [Unreadable(), Unreadable()]) == [Unreadable] * 2, "done here"
+        assert [*map(type, context.map("piece", Unwritable, [1, 2]))] == [Unwritable] * 2, "done here"
         seen = written(tmp_path / "cluster")
         assert sum(len(content) for content in seen.values()) > table.nbytes
     audit(scheduler=cluster[0])
