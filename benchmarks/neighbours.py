@@ -58,9 +58,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[4_000, 16_000])
     parser.add_argument("--by-range", type=int, metavar="RANGES")
     chosen = parser.parse_args()
-    for n in chosen.rows if chosen.by_range else []:
-        by_range(n, chosen.by_range)
     if chosen.by_range:
+        for n in chosen.rows:
+            by_range(n, chosen.by_range)
         return
     rng, width = np.random.default_rng(0), 100
     few = Coordinates.of(rng.normal(size=(50, 3)))

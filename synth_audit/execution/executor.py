@@ -40,7 +40,8 @@ WORTH_A_FILE = 2**16
 
 ONE_AT_A_TIME = threading.RLock()
 """Held by the piece at work: where temporary files go, and how many threads algebra has, is settled for the
-whole process, so that two pieces in threads of one process would move each other's last digits."""
+whole process, so that two pieces in threads of one process would move each other's last digits. A pool whose
+workers have threads holds it earlier."""
 
 _LOOK = 0.5
 """Seconds between two looks at whether the parent is alive."""

@@ -159,7 +159,7 @@ def planted_strength(planting: Planting) -> tuple[float, float]:
     [scores] = scored(pool, 1, p.seed)
     others = ~settled
     strengths = np.empty(SIDES)
-    with single_threaded_algebra():  # whoever plants
+    with single_threaded_algebra():  # as in a view: the same, whoever plants
         for k in range(SIDES):
             sides = p.member.copy()
             sides[others] = rng.permutation(p.member[others])

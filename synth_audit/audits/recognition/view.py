@@ -147,7 +147,7 @@ def view_scores(asked: ViewDraw) -> DrawnScores:
     if pool.memory is not None and pool.memory.keeps:
         pool = replace(pool, memory=ReleaseMemory(found))  # what is shared is not changed
     rng = child_rng(asked.seed, "view", asked.name, str(asked.draw))
-    with single_threaded_algebra():  # whoever scores
+    with single_threaded_algebra():  # so that the bits are the same, whoever scores
         made = [
             (ScoreInfo(view.info, s.columns), information(pool.of_people(s.values)[None])[0])
             for s in view.scores(pool, rng)
